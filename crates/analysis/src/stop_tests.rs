@@ -14,6 +14,7 @@ fn answer(precision: f64, trials_max: u32) -> Answer {
         trials_min: 6,
         trials_max,
         budget: Nanos::from_secs(3600),
+        budget_asked: true,
         rest: Nanos(0),
         metric: None,
     }

@@ -17,6 +17,7 @@ pub mod cli;
 mod error;
 mod experiment_file;
 mod keeping;
+mod kernel_names;
 mod key;
 mod known_limits;
 mod laboratory;

@@ -100,11 +100,11 @@ pub fn trials(session: &Summary) -> String {
 pub fn ended(session: &Summary) -> &'static str {
     match &session.ending {
         // It ended elsewhere, and no precision was asked for.
+        Ending::Failed(_) => "failed",
         _ if session.backend == "import" => "imported",
         Ending::Reached => "reached",
         Ending::NotReached => "not reached",
         Ending::Interrupted => "interrupted",
-        Ending::Failed(_) => "failed",
         Ending::Unfinished => "unfinished",
     }
 }

@@ -99,7 +99,8 @@ fn equals_tie_and_a_spent_budget_is_no_answer() {
     assert!(ran["race"]["winner"].is_null());
     assert_eq!(names(&ran["race"], "tied").len(), 2);
     let best = std::fs::read_to_string(home.path("best.toml")).unwrap();
-    assert!(best.contains("the first of those that are left, 1 more are as good"), "{best}");
+    assert!(best.starts_with("# one of a tie: 2 of 2 designs are as good as each other, and "), "{best}");
+    assert!(best.lines().next().is_some_and(|line| line.ends_with("is the simplest of them")), "{best}");
 
     // Six rounds tell nothing of two that are equal.
     home.write("short.toml", &sweep(chunks, "trials_min = 6\ntrials_max = 6"));
@@ -143,6 +144,53 @@ fn only_a_sweep_has_a_best_design() {
     let refused = home.ebb("run plain.toml --on sim -o best.toml").output().unwrap();
     assert_eq!(status(&refused), 2);
     assert!(stderr(&refused).contains("has no [sweep]"), "{}", stderr(&refused));
+}
+
+/// A tie and what is not decided are two things: nothing is built of the second.
+#[test]
+fn what_is_not_decided_has_no_best_design() {
+    let home = Home::new();
+    let chunks = "chunk = [\"64KiB\", \"128KiB\"]";
+    home.write("short.toml", &sweep(chunks, "trials_min = 6\ntrials_max = 6"));
+    let short = home.ebb("run short.toml --on sim --seed 1 -o best.toml").output().unwrap();
+    assert_eq!(status(&short), 3, "{}", stderr(&short));
+    let said = "best.toml is not written: 2 of 2 designs are left, and nothing tells which is the best";
+    assert!(stderr(&short).contains(said), "{}", stderr(&short));
+    assert!(!home.path("best.toml").exists());
+    let again = home.ebb("report -o best.toml").output().unwrap();
+    assert_eq!(status(&again), 3, "{}", stderr(&again));
+    assert!(stderr(&again).contains(said) && !home.path("best.toml").exists(), "{}", stderr(&again));
+
+    // A front has no best, though it is decided which designs are on it.
+    let front = sweep("workload.iodepth = [1, 32]", "trials_max = 40")
+        .replace("[sweep]\n", "[sweep]\nobjective = { pareto = [\"iops\", \"lat_p99\"] }\n");
+    home.write("front.toml", &front);
+    let ran = home.ebb("run front.toml --on sim --seed 1 -o best.toml").output().unwrap();
+    assert_eq!(status(&ran), 3, "{}", stderr(&ran));
+    assert!(
+        stderr(&ran).contains("2 designs make the front, and none of them is the best"),
+        "{}",
+        stderr(&ran)
+    );
+    assert!(!home.path("best.toml").exists());
+}
+
+/// Of designs that are as good the cheapest is written, whichever comes first.
+#[test]
+fn of_a_tie_the_cheapest_is_written() {
+    let home = Home::new();
+    let text = "name = \"tie\"\n[volumes.vol]\ncount = 4\nsize = \"16MiB\"\ntype = \"aws:gp3\"\nprovisioned_size = \"100GiB\"\n\
+                [volumes.vol.shape]\nlatency = \"500us\"\n\
+                [designs.a]\nlayout = \"stripe\"\nchunk = \"64KiB\"\nmembers = [\"vol[0..3]\"]\n\
+                [workloads.w]\nrw = \"randread\"\nruntime = \"1s\"\n[answer]\ntrials_max = 60\n\
+                [sweep]\ndesign = \"a\"\nobjective = \"iops\"\n[sweep.vary]\nmembers = [4, 2]\n";
+    home.write("tie.toml", text);
+    let ran = home.ebb("run tie.toml --on sim --seed 1 -o best.toml").output().unwrap();
+    assert_eq!(status(&ran), 0, "{}", stderr(&ran));
+    assert!(stderr(&ran).contains("one of a tie: 2 of 2 designs"), "{}", stderr(&ran));
+    let best = std::fs::read_to_string(home.path("best.toml")).unwrap();
+    let first = best.lines().next().unwrap();
+    assert!(first.contains("a/members=2 is the cheapest of them"), "{first}");
 }
 
 /// What the best design comes from is not replaced by it, under whatever name it is asked for.

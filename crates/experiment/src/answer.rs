@@ -4,7 +4,7 @@ use super::error::Mistake;
 use super::names;
 use super::read::{Duration, Fraction, Given, section, valid};
 use crate::problems::{Problems, Span};
-use ebbtide_model::experiment::{Answer, Design, INDIFFERENCE};
+use ebbtide_model::experiment::{Answer, Design, INDIFFERENCE, least_rounds, least_trials};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::units::{Nanos, format_number};
 
@@ -35,7 +35,7 @@ section! {
         trials_min: u32,
         /// Most rounds [default: 30, or trials_min if that is more].
         trials_max: u32,
-        /// Time after which no new round starts [default: 10m].
+        /// Time after which no new round starts [default: 10m; on the simulator, whose time is virtual, none].
         budget: Duration,
         /// Pause between trials [default: 0s].
         rest: Duration,
@@ -43,12 +43,6 @@ section! {
         /// for sequential, operations per second for random access, p99 where arrivals or a rate are given].
         metric: String,
     }
-}
-
-/// Least number of trials whose median has an exact interval at `level`: [x(1), x(n)] has the coverage
-/// 1 - 2 / 2^n (order statistics).
-fn least_trials(level: f64) -> u32 {
-    (1..64).find(|n| 1.0 - 2.0 * 0.5f64.powi(*n as i32) >= level).unwrap_or(64)
 }
 
 /// Checks the answer wanted of so many comparisons.
@@ -60,7 +54,7 @@ pub(super) fn resolve(raw: &Given<RawAnswer>, comparisons: usize, problems: &mut
     let indifference =
         within("indifference", &raw.indifference, INDIFFERENCE, 0.0..=INDIFFERENCE_MOST, problems);
     let least = least_trials(level);
-    let enough = least_trials(1.0 - (1.0 - level) / comparisons.max(1) as f64);
+    let enough = least_rounds(level, comparisons);
     let most = valid(&raw.trials_max).map_or(u32::MAX, |(trials, _)| *trials);
     let trials_min = valid(&raw.trials_min).map_or(enough.min(most).max(least), |(trials, _)| *trials);
     if let Some((trials, span)) = valid(&raw.trials_min)
@@ -92,7 +86,8 @@ pub(super) fn resolve(raw: &Given<RawAnswer>, comparisons: usize, problems: &mut
     }
     let rest = valid(&raw.rest).map_or(Nanos(0), |(rest, _)| *rest);
     let metric = valid(&raw.metric).and_then(|(name, span)| metric(name, span, problems));
-    Answer { level, precision, indifference, trials_min, trials_max, budget, rest, metric }
+    let budget_asked = valid(&raw.budget).is_some();
+    Answer { level, precision, indifference, trials_min, trials_max, budget, budget_asked, rest, metric }
 }
 
 /// The metric of that name; latencies also without what JSON has before their percentile.

@@ -5,7 +5,7 @@ use super::read::{Entry, FromToml, Named, section};
 use super::workloads::{self, RawWorkload};
 use super::{names, syntax};
 use crate::problems::{Problems, Span};
-use ebbtide_model::profile::{PROFILES, Profile, ProfileRequest, Step};
+use ebbtide_model::profile::{DIRECT_UNIT, PROFILES, Profile, ProfileRequest, Step};
 use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::{Generator, Workload};
 use std::io;
@@ -174,7 +174,13 @@ fn built_in(
         problems.missing(&entry.span, "span", format!("workload `{}`", entry.name), example);
         return None;
     }
-    let mut wish = ProfileRequest { size: span, runtime, memory: around.memory.unwrap_or_default(), seed: 0 };
+    let mut wish = ProfileRequest {
+        size: span,
+        runtime,
+        memory: around.memory.unwrap_or_default(),
+        seed: 0,
+        direct_unit: DIRECT_UNIT,
+    };
     let (files, _) = profile.course(&wish);
     if let (None, Some(capacity), false) = (span, capacity, profile.sized_by_memory)
         && files.iter().any(|files| files.all() > capacity)

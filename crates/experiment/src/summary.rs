@@ -157,7 +157,7 @@ fn design_summaries(experiment: &Experiment) -> Vec<DesignSummary> {
 
 fn notes(experiment: &Experiment) -> Vec<String> {
     let mut notes: Vec<String> = unused_volumes(experiment).into_iter().collect();
-    notes.extend(experiment.budget_too_small());
+    notes.extend(experiment.cannot_decide());
     notes.extend(experiment.refused_in_user_space().map(|why| format!("`--on files` refuses this: {why}")));
     if experiment.designs.len() == 1 {
         notes.push("a single design is measured, and compared with nothing but itself".to_owned());

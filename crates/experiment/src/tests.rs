@@ -241,6 +241,7 @@ fn every_key_reaches_the_model() {
         trials_min: 8,
         trials_max: 40,
         budget: Nanos::from_secs(3600),
+        budget_asked: true,
         rest: Nanos::from_secs(5),
         metric: Some(Metric::LatP99),
     };
@@ -480,6 +481,7 @@ fn defaults_are_those_of_the_documentation() {
         trials_min: 6,
         trials_max: 30,
         budget: Nanos::from_secs(600),
+        budget_asked: false,
         rest: Nanos(0),
         metric: None,
     };

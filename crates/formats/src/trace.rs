@@ -3,6 +3,7 @@
 
 use crate::iostat;
 use ebbtide_model::need::Recorded;
+use ebbtide_model::samples::rank;
 use ebbtide_model::units::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +43,7 @@ pub enum TraceError {
 }
 
 /// Share of the intervals whose rate is at most the one that is told: all but the busiest hundredth.
-const BUSY: f64 = 0.99;
+const BUSY_PERCENT: f64 = 99.0;
 /// Least intervals of a load.
 const INTERVALS: usize = 3;
 /// From this share of bytes on that continue what came before, a load is sequential.
@@ -67,8 +68,8 @@ pub fn parse(text: &str, device: Option<&str>) -> Result<Recorded, TraceError> {
 /// The rate that all but the busiest hundredth of the intervals keep below (nearest rank).
 fn busy(mut rates: Vec<f64>) -> f64 {
     rates.sort_by(f64::total_cmp);
-    let rank = (BUSY * rates.len() as f64).ceil() as usize;
-    rates.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
+    let rank = rank(BUSY_PERCENT, rates.len() as u64) as usize;
+    rates.get(rank - 1).copied().unwrap_or(0.0)
 }
 
 /// Operations of a load so far.

@@ -3,7 +3,7 @@
 //! repository: `examples/` of its sources.
 #![allow(clippy::disallowed_methods)]
 
-use ebbtide_formats::fio::jobfile::{JobFileContext, JobFileError, parse};
+use ebbtide_formats::fio::jobfile::{JobFileContext, JobFileErrors, parse};
 use ebbtide_model::units::Bytes;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -30,8 +30,8 @@ impl JobFileContext for Around<'_> {
 }
 
 /// Engines, targets and commands that are no I/O on files and block devices.
-fn is_another_engine(error: &JobFileError) -> bool {
-    error.mistake.to_string().starts_with("ioengine: ")
+fn is_another_engine(errors: &JobFileErrors) -> bool {
+    errors.0.iter().any(|error| error.mistake.to_string().starts_with("ioengine: "))
 }
 
 #[test]
@@ -51,8 +51,9 @@ fn the_table_of_fios_examples_is_current() {
         match parse(&text, &name, &[], &Around(directory)) {
             Ok(_) => run.push(name),
             Err(error) if is_another_engine(&error) => engines += 1,
-            Err(error) => {
-                let what = error.mistake.to_string().replace('|', "/");
+            Err(errors) => {
+                let first = errors.0.first().map(|error| error.mistake.to_string()).unwrap_or_default();
+                let what = first.replace('|', "/");
                 others.entry(what).or_default().push(name);
             }
         }

@@ -49,6 +49,7 @@ pub fn experiment(designs: usize, workloads: usize) -> Experiment {
             trials_min: 2,
             trials_max: 5,
             budget: Nanos::from_secs(60),
+            budget_asked: true,
             rest: Nanos::from_millis(500),
             metric: None,
         },

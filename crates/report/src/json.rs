@@ -139,11 +139,11 @@ fn interaction(view: &RaceView, effect: &Effect) -> Value {
 fn session(report: &Report) -> Value {
     let meta = &report.session;
     let (ending, reason) = match &meta.ending {
+        Ending::Failed(why) => ("failed", Some(why)),
         _ if meta.imported() => ("imported", None),
         Ending::Reached => ("reached", None),
         Ending::NotReached => ("not_reached", None),
         Ending::Interrupted => ("interrupted", None),
-        Ending::Failed(why) => ("failed", Some(why)),
         Ending::Unfinished => ("unfinished", None),
     };
     let finished = report.trials.iter().filter(|t| t.outcome.is_ok()).count();

@@ -324,6 +324,7 @@ impl Report {
     /// How the session ended, as a phrase.
     pub fn ending(&self) -> String {
         match &self.session.ending {
+            Ending::Failed(why) => format!("failed: {why}"),
             _ if self.session.imported() => "imported: measured once, by another program".to_owned(),
             Ending::Reached if self.race.is_some() => "the race is decided".to_owned(),
             Ending::NotReached if self.race.is_some() => {
@@ -334,7 +335,6 @@ impl Report {
                 "the wanted precision was not reached within the time and trials allowed".to_owned()
             }
             Ending::Interrupted => "interrupted; what had finished is reported".to_owned(),
-            Ending::Failed(why) => format!("failed: {why}"),
             Ending::Unfinished => {
                 "not finished: still running, or killed; what had finished is reported".to_owned()
             }

@@ -172,6 +172,7 @@ impl Setup {
                 trials_min: 6,
                 trials_max: 6,
                 budget: Nanos::from_secs(1 << 30),
+                budget_asked: true,
                 rest: Nanos(0),
                 metric: None,
             },

@@ -7,6 +7,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 fn wish(size: u64) -> ProfileRequest {
     ProfileRequest {
+        direct_unit: Bytes(4096),
         size: Some(Bytes(size)),
         runtime: Some(Nanos::from_millis(10)),
         memory: Bytes(1 << 30),
@@ -194,7 +195,13 @@ fn snia_ends_when_the_writes_are_steady() {
 
 #[test]
 fn bonnie_is_sized_from_memory() {
-    let memory = ProfileRequest { size: None, runtime: None, memory: Bytes(1 << 30), seed: 1 };
+    let memory = ProfileRequest {
+        size: None,
+        runtime: None,
+        memory: Bytes(1 << 30),
+        seed: 1,
+        direct_unit: Bytes(4096),
+    };
     let (files, course) = Profile::get("bonnie").expect("is one").course(&memory);
     let mut course = Progress::new(course);
     assert_eq!(files[0].size, Bytes(2 << 30));

@@ -75,6 +75,7 @@ pub fn spec(
     let mut named = Vec::new();
     let mut fill = Vec::new();
     let mut endless = Vec::new();
+    let mut refused = Vec::new();
     for (index, file) in files.0.iter().enumerate() {
         let wanted = Wanted {
             size: file.size,
@@ -85,10 +86,16 @@ pub fn spec(
             destroy,
             words: Words::JOB_FILE,
         };
-        let Resolved { volume, new, fill: fill_it, endless: endless_it } =
-            target::resolve(&file.path, wanted).map_err(|error| file.at_its_place(error))?;
+        let resolved = target::resolve(&file.path, wanted).map_err(|error| file.at_its_place(error));
+        let Resolved { volume, new, fill: fill_it, endless: endless_it } = match resolved {
+            Ok(resolved) => resolved,
+            Err(error) => {
+                refused.push(error);
+                continue;
+            }
+        };
         if matches!(volume.source, ebbtide_model::experiment::VolumeSource::NewFile { .. }) {
-            return Err(CliError::Usage(format!(
+            refused.push(CliError::Usage(format!(
                 "{}: filename={} is a directory; name a file in it",
                 file.place,
                 file.path.shown()
@@ -104,6 +111,9 @@ pub fn spec(
             named.push((index, file.path.clone()));
         }
         volumes.push(volume);
+    }
+    if let Some(refused) = all_of(refused) {
+        return Err(refused);
     }
     let mut designs = Vec::new();
     let mut list = Vec::new();
@@ -136,6 +146,17 @@ pub fn spec(
         },
     };
     Ok(FromFile { spec, global, verified })
+}
+
+/// Errors as one: where all are wrong usage, all of them.
+fn all_of(mut errors: Vec<CliError>) -> Option<CliError> {
+    let usage = |error: &CliError| if let CliError::Usage(what) = error { Some(what.clone()) } else { None };
+    if errors.len() > 1
+        && let Some(all) = errors.iter().map(usage).collect::<Option<Vec<String>>>()
+    {
+        return Some(CliError::Usage(all.join("\n")));
+    }
+    (!errors.is_empty()).then(|| errors.swap_remove(0))
 }
 
 /// Refuses jobs that look for a load while others make theirs.

@@ -9,7 +9,9 @@ use crate::cli::globals::Globals;
 use crate::error::CliError;
 use clap::Args;
 use ebbtide_engine::files::Options;
-use ebbtide_formats::fio::jobfile::{FILES_MOST, NotOnFiles, OptionMistake, Service, size_of_each, verified};
+use ebbtide_formats::fio::jobfile::{
+    self, FILES_MOST, NotOnFiles, OptionMistake, Service, Verify, size_of_each,
+};
 use ebbtide_model::shown::Shown;
 use ebbtide_model::units::Bytes;
 use ebbtide_runner::bench::{Job, Spec};
@@ -29,7 +31,7 @@ pub struct BenchArgs {
     dialect: Dialect,
     /// File (created if --size is given), block device, or directory (for a temporary file)
     target: Option<PathBuf>,
-    /// The target, as fio spells it
+    /// The target, as fio spells it; what is there is then read or written once, unless a time or a size is given
     #[arg(long, value_name = "PATH")]
     filename: Option<PathBuf>,
     /// Directory of --filename; alone it is the target
@@ -76,11 +78,14 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let globals = &args.dialect.globals(globals);
     let mut spec = args.spec(globals)?;
     jobs::cpus_exist(&spec)?;
-    if let Some(method) = &args.verify {
-        let wrong = |error: OptionMistake| CliError::Usage(format!("--verify: {error}"));
-        if let Some(note) = verified(method).map_err(wrong)? {
-            spec.jobs.iter_mut().for_each(|job| job.notes.push(note.clone()));
-        }
+    let mut note = |note: Option<String>| {
+        spec.jobs.iter_mut().for_each(|job| job.notes.extend(note.clone()));
+    };
+    note(args.dialect.note());
+    let wrong = |error: OptionMistake| CliError::Usage(format!("--verify: {error}"));
+    let method = args.verify.as_deref().unwrap_or("none");
+    if let Verify::Yes(what) = jobfile::verify(method).map_err(wrong)? {
+        note(what);
         return verify::write(&spec, (args.ledger.as_deref(), args.durable_ledger), globals);
     }
     jobs::run(spec, None, globals)
@@ -94,7 +99,7 @@ fn is_value_of_switch(target: &Path) -> bool {
 impl BenchArgs {
     fn spec(&self, globals: &Globals) -> Result<Spec, CliError> {
         self.one_target()?;
-        let workload = self.workload.workload(&self.name)?;
+        let workload = self.as_in_fio().workload(&self.name)?;
         let options = self.workload.given(&workload);
         let (name, notes) = (self.name.clone(), self.workload.notes());
         let job = Job { name, group: 0, design: 0, workload: workload.clone(), options, notes };
@@ -110,7 +115,7 @@ impl BenchArgs {
         let path = self.path()?;
         let wanted = Wanted {
             size: self.workload.size(),
-            offset: workload.details.offset,
+            offset: workload.details.last_offset(workload.numjobs),
             reads: workload.reads(),
             writes: workload.writes(),
             destroy,
@@ -128,6 +133,15 @@ impl BenchArgs {
             return self.on_files(&path, wanted, job);
         }
         jobs::on_path(&path, wanted, vec![job], seed)
+    }
+
+    /// The workload as fio has it: what is named as in fio and has neither time nor size is read or written once.
+    fn as_in_fio(&self) -> WorkloadArgs {
+        let length = match (&self.filename, self.path()) {
+            (Some(_), Ok(path)) => target::length(&path),
+            _ => None,
+        };
+        length.map_or_else(|| self.workload.clone(), |length| self.workload.once_over(length))
     }
 
     /// Refuses a target beside what takes its place, and what is said of several files where there are none.

@@ -5,7 +5,8 @@ use crate::error::CliError;
 use crate::views::limits::{iops_words, limit_words, link_words};
 use crate::{catalog, views};
 use clap::{Args, Subcommand};
-use ebbtide_model::catalog::{Catalog, Date, Instance, Price, VolumeOrder, VolumeType};
+use ebbtide_formats::aws::{self, AwsOutput};
+use ebbtide_model::catalog::{Catalog, CatalogFile, Date, Instance, Price, VolumeOrder, VolumeType};
 use ebbtide_model::shown::{Shown, columns};
 use ebbtide_model::units::{Bytes, format_latency, format_throughput};
 use ebbtide_model::volume::{Latency, Limit, Shape};
@@ -258,8 +259,15 @@ fn show_instance(instance: &Instance) -> (Value, String) {
 
 fn import(args: &ImportArgs) -> Result<ExitCode, CliError> {
     let json = catalog::read(&args.file)?;
-    let file =
-        Catalog::import(&json).map_err(|error| CliError::Usage(format!("{}: {error}", args.file.shown())))?;
+    let usage = |what: String| CliError::Usage(format!("{}: {what}", args.file.shown()));
+    let instance = match aws::parse(&json).map_err(|error| usage(error.to_string()))? {
+        AwsOutput::Instances(instance) => instance,
+        AwsOutput::Volumes(_) | AwsOutput::Prices(_) => {
+            let what = "volumes and prices are read as they are, with --catalog; write here what `aws ec2 describe-instance-types` prints";
+            return Err(usage(what.to_owned()));
+        }
+    };
+    let file = CatalogFile { instance, ..CatalogFile::default() };
     let text = file.to_toml();
     let Some(output) = &args.output else {
         views::print_data(&text)?;

@@ -3,26 +3,37 @@
 use crate::cli::globals::Globals;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Command, Error, FromArgMatches};
-use ebbtide_formats::fio::jobfile::{Accepted, ONE_VALUE, WITHOUT_EFFECT, accept};
+use ebbtide_formats::fio::jobfile::{Accepted, ONE_VALUE, ONLY_TOLD, WITHOUT_EFFECT, accept, only_told};
 
 /// fio's choice of what it prints.
 const OUTPUT_FORMAT: &str = "output-format";
 
 /// Options that are accepted as in job files.
 fn plain() -> impl Iterator<Item = &'static Accepted> {
-    WITHOUT_EFFECT.iter().chain(ONE_VALUE)
+    WITHOUT_EFFECT.iter().chain(ONLY_TOLD).chain(ONE_VALUE)
 }
+
+/// What fio has on its command line only: how it tells of its progress, and how much memory it may have.
+const OF_THE_COMMAND: [&str; 6] =
+    ["eta-newline", "eta-interval", "status-interval", "idle-prof", "max-jobs", "alloc-size"];
 
 /// Options of fio that change nothing here, accepted as in job files, and what its `--output-format` asks for.
 #[derive(Debug, Default)]
 pub(super) struct Dialect {
     json: bool,
+    /// Those that are named once, as doing nothing.
+    told: Vec<&'static str>,
 }
 
 impl Dialect {
     /// `globals` with what fio's `--output-format` asks for.
     pub(super) fn globals(&self, globals: &Globals) -> Globals {
         Globals { json: globals.json || self.json, ..globals.clone() }
+    }
+
+    /// What the reader must know of options that were given.
+    pub(super) fn note(&self) -> Option<String> {
+        only_told(&self.told)
     }
 }
 
@@ -36,8 +47,12 @@ impl clap::Args for Dialect {
                 arg.num_args(0..=1).require_equals(true).default_missing_value("1")
             }
         });
+        let own = OF_THE_COMMAND.map(|name| Arg::new(name).long(name).hide(true).num_args(1));
         let formats = ["normal", "json", "json+"];
-        command.args(plain).arg(Arg::new(OUTPUT_FORMAT).long(OUTPUT_FORMAT).value_parser(formats).hide(true))
+        command
+            .args(plain)
+            .args(own)
+            .arg(Arg::new(OUTPUT_FORMAT).long(OUTPUT_FORMAT).value_parser(formats).hide(true))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -55,7 +70,9 @@ impl FromArgMatches for Dialect {
             }
         }
         let format = matches.get_one::<String>(OUTPUT_FORMAT);
-        Ok(Dialect { json: format.is_some_and(|format| format != "normal") })
+        let given = |option: &&Accepted| matches.contains_id(option.name);
+        let told = ONLY_TOLD.iter().filter(given).map(|option| option.name).collect();
+        Ok(Dialect { json: format.is_some_and(|format| format != "normal"), told })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {

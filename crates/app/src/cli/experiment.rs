@@ -3,6 +3,7 @@
 use crate::cli::globals::Globals;
 use crate::error::CliError;
 use crate::experiment_file::{ProfilesBeside, read};
+use crate::kernel_names;
 use crate::views;
 use clap::{Args, Subcommand};
 use ebbtide_experiment::{Summary, json_schema};
@@ -49,7 +50,7 @@ fn check(files: &[PathBuf], globals: &Globals) -> Result<ExitCode, CliError> {
     let catalog = super::catalog::load(globals)?;
     for (index, file) in files.iter().enumerate() {
         let name = file.to_string_lossy();
-        let (record, told) = match load(file, &catalog).map(|experiment| Summary::new(&experiment)) {
+        let (record, told) = match load(file, &catalog).map(|experiment| summary(&experiment)) {
             Ok(summary) => {
                 let gap = if index > 0 { "\n" } else { "" };
                 (json!({ "file": name, "ok": true, "summary": summary }), Ok(format!("{gap}{summary}")))
@@ -68,6 +69,13 @@ fn check(files: &[PathBuf], globals: &Globals) -> Result<ExitCode, CliError> {
         views::print_json(&json!({ "schema": "ebbtide.experiment-check/1", "files": records }))?;
     }
     Ok(ExitCode::from(if good { 0 } else { 2 }))
+}
+
+/// What `experiment` would do, and which devices this host may number anew.
+fn summary(experiment: &Experiment) -> Summary {
+    let mut summary = Summary::new(experiment);
+    summary.notes.extend(kernel_names::notes(experiment));
+    summary
 }
 
 /// Why a file is no experiment, for people and for programs.

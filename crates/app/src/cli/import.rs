@@ -7,7 +7,7 @@ use clap::Args;
 use ebbtide_door::read::{self, ReadError};
 use ebbtide_formats::import;
 use ebbtide_model::civil::Civil;
-use ebbtide_model::session::Session;
+use ebbtide_model::session::{Ending, Session};
 use ebbtide_model::shown::Shown;
 use ebbtide_model::units::{UnixTime, format_count};
 use ebbtide_runner::store::Store;
@@ -18,7 +18,7 @@ use std::process::ExitCode;
 /// Import results of fio and bonnie++ as sessions, to show and compare with new ones
 ///
 /// Reads the JSON of fio 2.x and 3.x (--output-format=json, with whatever fio printed before it) and the CSV
-/// of bonnie++ 1.96 and later. A file that was imported before is not stored again.
+/// of bonnie++ 1.03, 1.96 and later. A file that was imported before is not stored again.
 #[derive(Debug, Args)]
 pub struct ImportArgs {
     /// Files to read
@@ -70,7 +70,8 @@ pub fn run(args: &ImportArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     }
     let new = taken.iter().filter(|taken| taken.new).map(|Taken { session, .. }| {
         let headline = format!("{}, imported", format_count(session.trials.len() as u64, "measurement"));
-        (session, headline)
+        let failed = if let Ending::Failed(why) = &session.meta.ending { Some(why) } else { None };
+        (session, failed.map_or(headline, |why| format!("failed: {why}")))
     });
     store.add_all(new).map_err(CliError::failed)?;
     tell(&taken, globals)
@@ -96,15 +97,18 @@ fn tell(taken: &[Taken], globals: &Globals) -> Result<ExitCode, CliError> {
     let (mut notes, mut in_order): (HashMap<(&PathBuf, &str), usize>, Vec<_>) = Default::default();
     for Taken { file, session, new } in taken {
         let (id, experiment) = (&session.meta.id, &session.experiment);
+        let failed = if let Ending::Failed(why) = &session.meta.ending { Some(why) } else { None };
         sessions.push(serde_json::json!({
             "id": id,
             "file": file.to_string_lossy(),
             "experiment": experiment.name,
             "trials": session.trials.len(),
             "new": new,
+            "failed": failed,
         }));
         let names: Vec<&str> = experiment.workloads.iter().map(|w| w.name.as_str()).collect();
         let how = if *new { "" } else { " (already imported)" };
+        let how = if failed.is_some() { format!(" (it failed){how}") } else { how.to_owned() };
         text += &format!("{id}  {}  {}  {}{how}\n", experiment.name, names.join(", "), file.shown());
         // The first note is about every import and is in the report.
         for note in session.meta.warnings.iter().skip(1).filter(|_| *new) {

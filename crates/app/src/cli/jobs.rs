@@ -88,7 +88,9 @@ pub(super) fn ending(results: &Results) -> Result<ExitCode, CliError> {
     {
         return Err(refusal);
     }
-    let nothing = results.done.iter().find(|done| done.failed.is_none() && done.is_empty());
+    let mut nothing = results.done.iter().filter(|done| done.failed.is_none() && done.is_empty());
+    let (nothing, others): (_, Vec<&str>) =
+        (nothing.next(), nothing.map(|done| done.job.name.as_str()).collect());
     if let (None, Some(done)) =
         (&results.ended_early, results.done.iter().find(|done| done.samples.execution.failed > 0))
     {
@@ -110,11 +112,12 @@ pub(super) fn ending(results: &Results) -> Result<ExitCode, CliError> {
             )))
         }),
         (None, Some(done)) => Err(CliError::Inconclusive(format!(
-            "{}: nothing completed in {:.2} s ({} under way at the end): run longer (--runtime), or with a smaller bs \
+            "{}: nothing completed in {:.2} s ({} under way at the end){}: run longer (--runtime), or with a smaller bs \
              or iodepth",
             done.job.name,
             done.samples.elapsed.as_secs_f64(),
             done.samples.execution.unfinished,
+            if others.is_empty() { String::new() } else { format!(", nor in {}", others.join(", ")) },
         ))),
         (Some(Early::Failed(why)), _) => Err(CliError::Failed(why.clone())),
         (Some(Early::Interrupted), _) if results.done.is_empty() => {

@@ -11,11 +11,12 @@ use crate::progress::Progress;
 use crate::signals;
 use crate::views;
 use clap::{Args, Subcommand, ValueEnum};
+use ebbtide_engine::files::direct_unit;
 use ebbtide_experiment::is_profile_file;
 use ebbtide_formats::bonnie::{self, BonnieHost};
 use ebbtide_host::hostinfo::host_info;
 use ebbtide_host::sys::Sys;
-use ebbtide_model::profile::{PROFILES, Profile, ProfileRequest};
+use ebbtide_model::profile::{DIRECT_UNIT, PROFILES, Profile, ProfileRequest};
 use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::workload::{Mix, Stop, Workload, options};
 use ebbtide_report::{ProfileStep, steps};
@@ -90,7 +91,8 @@ enum Format {
 
 impl Course {
     fn request(&self, memory: u64, seed: u64) -> ProfileRequest {
-        ProfileRequest { size: self.size, runtime: self.runtime, memory: Bytes(memory), seed }
+        let (size, runtime) = (self.size, self.runtime);
+        ProfileRequest { size, runtime, memory: Bytes(memory), seed, direct_unit: DIRECT_UNIT }
     }
 }
 
@@ -122,7 +124,10 @@ fn measure(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         (own(args, seed)?, None)
     } else {
         let profile = built_in(name)?;
-        let request = args.course.request(host.memory_bytes, seed);
+        let mut request = args.course.request(host.memory_bytes, seed);
+        if name == "efs" && path.is_dir() {
+            request.direct_unit = direct_unit(path).unwrap_or(DIRECT_UNIT);
+        }
         takes(profile, &request)?;
         let (spec, running) = profile::spec(profile, path, request, destroy, seed)?;
         (spec, Some(running))

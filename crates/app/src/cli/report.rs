@@ -45,12 +45,10 @@ pub fn run(args: &ReportArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         let (session, analysis) = stored::analysis(globals, &args.session)?;
         best::may_replace(path)?;
         let race = analysis.race.as_ref().ok_or_else(|| best::none(path))?;
-        let text = best::text(&session, race).ok_or_else(|| {
-            CliError::Failed(format!("{} is not written: no design is left that has run", path.shown()))
-        })?;
-        views::save(path, &text)?;
+        let best = best::best(&session, race).map_err(|none| none.error(path))?;
+        views::save(path, &best.text)?;
         if !globals.quiet {
-            views::say(&format!("session {}: best design written to {}", session.meta.id, path.shown()));
+            views::say(&format!("session {}: {}; written to {}", session.meta.id, best.said, path.shown()));
         }
         return Ok(ExitCode::SUCCESS);
     }

@@ -5,6 +5,7 @@ use crate::cli::globals::Globals;
 use crate::cli::hosts::HostsArgs;
 use crate::error::CliError;
 use crate::experiment_file;
+use crate::kernel_names;
 use crate::key;
 use crate::laboratory;
 use crate::progress::Progress;
@@ -159,24 +160,34 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         views::print_styled(&views::for_stdout(&report))?;
     }
     // A report of nothing must not take the place of one of something.
+    let mut no_best = None;
     if let Some((path, format)) = output.filter(|_| !ended.was_refused()) {
-        let best = || analysis.race.as_ref().and_then(|race| best::text(session, race));
-        let (what, text) = match format {
-            Some(format) => ("report", Some(views::render(&report, format))),
-            None => ("best design", best()),
-        };
-        match text {
-            // Why is in the exit status and its message.
-            None => views::say(&format!("ebb: {} is not written: no design is the best", path.shown())),
-            Some(text) => {
-                views::save(path, &text)?;
-                if !globals.quiet && path.as_os_str() != "-" {
-                    views::say(&format!("ebb: {what} written to {}", path.shown()));
-                }
+        let save = |text: &str, said: &str| {
+            views::save(path, text)?;
+            if !globals.quiet && path.as_os_str() != "-" {
+                views::say(&format!("ebb: {said} written to {}", path.shown()));
             }
+            Ok::<(), CliError>(())
+        };
+        match (format, &analysis.race) {
+            (Some(format), _) => save(&views::render(&report, format), "report")?,
+            (None, None) => no_best = Some(best::NoBest::None.error(path)),
+            (None, Some(race)) => match best::best(session, race) {
+                Ok(best) => save(&best.text, &format!("{};", best.said))?,
+                Err(why) => no_best = Some(why.error(path)),
+            },
         }
     }
-    ending(&ended, &analysis, report.stored)
+    let status = ending(&ended, &analysis, report.stored);
+    match (status, no_best) {
+        (Ok(_), Some(none)) => Err(none),
+        (Err(error), Some(none)) => {
+            // Why is in the error.
+            views::say(&format!("ebb: {none}"));
+            Err(error)
+        }
+        (status, None) => status,
+    }
 }
 
 impl RunArgs {
@@ -250,6 +261,10 @@ impl Ready {
     fn new(args: &RunArgs, text: String, experiment: Experiment) -> Result<Ready, CliError> {
         let name = args.file.to_string_lossy();
         let placement = args.hosts.placement(&experiment)?;
+        let mut experiment = experiment;
+        if args.kind() == BackendKind::Sim {
+            experiment.in_virtual_time();
+        }
         let experiment = placement.as_ref().map_or(experiment, |placement| placement.experiment.clone());
         fit::check(&experiment, args.kind()).map_err(|what| CliError::Usage(format!("{name}: {what}")))?;
         let seed = args.seed.unwrap_or_else(|| u64::from(clock::random()));
@@ -276,6 +291,8 @@ impl Ready {
         let id = options.name.clone();
         let mut progress = Progress::new(globals.quiet);
         greet(&progress, &id, seed, &experiment);
+        let notes = kernel_names::notes(&experiment).into_iter().chain(experiment.cannot_decide());
+        notes.for_each(|note| progress.say(&format!("note: {note}")));
         let mut session = Session {
             meta: SessionMeta::new(id, args.kind(), seed, clock::now()),
             experiment,
@@ -372,7 +389,8 @@ fn dry_run(ready: &Ready, args: &RunArgs, globals: &Globals) -> Result<ExitCode,
     let builds =
         built.map(|built| kernel::plan(built, &options.name)).transpose().map_err(CliError::failed)?;
     let experiment = guest.as_ref().map_or(experiment, |(adapted, _)| &adapted.experiment);
-    let plan = RunPlan::new(experiment, args.kind(), *seed, args.destroy);
+    let mut plan = RunPlan::new(experiment, args.kind(), *seed, args.destroy);
+    plan.notes.splice(0..0, kernel_names::notes(experiment));
     let text = if args.verbose { format!("{plan:#}") } else { plan.to_string() };
     let (mut text, mut places) = (text, Vec::new());
     let mut value = json!({ "schema": "ebbtide.dry-run/1", "plan": plan });

@@ -3,6 +3,7 @@
 use crate::cli::globals::Globals;
 use crate::error::CliError;
 use crate::experiment_file::{design, wrong};
+use crate::kernel_names;
 use crate::{experiment_file, views};
 use clap::{Args, ValueEnum};
 use ebbtide_model::experiment::Experiment;
@@ -62,6 +63,9 @@ enum Format {
 pub fn run(args: &UserDataArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let (_, experiment) = experiment_file::load(&args.file, &super::catalog::load(globals)?)?;
     let boot = boot(args, &experiment)?;
+    if !globals.quiet {
+        kernel_names::notes(&experiment).iter().for_each(|note| views::say(&format!("ebb: {note}")));
+    }
     let text = match args.format {
         Format::CloudConfig => boot.cloud_config(),
         Format::Script => boot.installer(),

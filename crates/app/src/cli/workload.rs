@@ -34,7 +34,7 @@ pub(super) fn runtime(text: &str) -> Result<Nanos, Refusal> {
 }
 
 /// What is asked of the target.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct WorkloadArgs(Draft);
 
 fn known() -> impl Iterator<Item = &'static WorkloadOption> {
@@ -146,6 +146,18 @@ impl WorkloadArgs {
     /// Bytes of the target that are used, where that is said.
     pub(super) fn size(&self) -> Option<Bytes> {
         self.0.region.and_then(Amount::bytes)
+    }
+
+    /// The same, ending once `length` bytes have been moved, where nothing else says when.
+    pub(super) fn once_over(&self, length: Bytes) -> WorkloadArgs {
+        let mut draft = self.0.clone();
+        let ends = ["runtime", "size", "io_size", "latency_target", "steadystate"];
+        let (offset, bs) = (draft.offset.bytes().unwrap_or_default().0, draft.workload.bs.0);
+        let rest = length.0.saturating_sub(offset) / bs * bs;
+        if rest > 0 && !ends.iter().any(|name| draft.has(name)) {
+            draft.moved = Some(Amount::Bytes(Bytes(rest)));
+        }
+        WorkloadArgs(draft)
     }
 
     /// The workload that they ask for.

@@ -4,6 +4,7 @@
 //! announced in the journal before it exists), fills them, opens what exists already, turns designs into
 //! targets of the engine, and removes what it made.
 
+mod direct;
 mod fill;
 mod made;
 mod open;
@@ -11,6 +12,7 @@ mod place;
 mod trial;
 mod volume;
 
+pub use direct::direct_unit;
 pub use place::{Place, Survey, survey};
 
 use crate::descriptors::make_room;

@@ -8,7 +8,6 @@ mod volumes;
 pub use volumes::OwnedVolumes;
 
 use ebbtide_model::catalog::{Catalog, Instance, PriceList};
-use serde::Deserialize;
 use serde_json::Value;
 
 /// What a saved output holds.
@@ -31,7 +30,8 @@ pub enum AwsError {
     /// JSON of something else.
     #[error(
         "this is JSON, but has no `InstanceTypes`, `Volumes` or `PriceList`; save what `aws ec2 describe-instance-types`, \
-         `aws ec2 describe-volumes` or `aws pricing get-products` prints with `--output json`"
+         `aws ec2 describe-volumes` or `aws pricing get-products` prints with `--output json`, without `--query` or with one that keeps \
+         whole entries: --query 'Volumes[]'"
     )]
     Unknown,
     /// Not as AWS prints it.
@@ -44,35 +44,68 @@ pub enum AwsError {
     },
 }
 
-/// Whether `text` may be one of these: JSON begins with a brace, a catalogue file cannot.
+/// Whether `text` may be one of these: JSON begins with a brace, or as a list; a catalogue file is neither.
 pub fn is_json(text: &str) -> bool {
-    text.trim_start_matches('\u{feff}').trim_start().starts_with('{')
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    match text.strip_prefix('[').map(str::trim_start) {
+        // `[[volume]]` begins a catalogue file too.
+        Some(rest) => {
+            rest.starts_with('{') || serde_json::from_str::<Vec<serde::de::IgnoredAny>>(text).is_ok()
+        }
+        None => text.starts_with('{'),
+    }
 }
 
-/// Reads a saved output.
+/// What an output consists of, with the key that holds its entries where nothing is left out.
+fn entries(value: Value) -> Result<(&'static str, Value), AwsError> {
+    let list = match value {
+        Value::Object(mut fields) => {
+            for key in [INSTANCES, VOLUMES, PRICES] {
+                if let Some(list) = fields.remove(key) {
+                    return Ok((key, list));
+                }
+            }
+            // One entry: --query 'Volumes[0]'
+            vec![Value::Object(fields)]
+        }
+        // --query 'Volumes[]'
+        Value::Array(list) => list,
+        _ => return Err(AwsError::Unknown),
+    };
+    let has = |key: &str| list.first().is_some_and(|entry| entry.get(key).is_some());
+    let key = if has("InstanceType") && has("VCpuInfo") {
+        INSTANCES
+    } else if has("VolumeType") {
+        VOLUMES
+    } else if has("product") || list.first().is_some_and(Value::is_string) {
+        PRICES
+    } else {
+        return Err(AwsError::Unknown);
+    };
+    Ok((key, Value::Array(list)))
+}
+
+const INSTANCES: &str = "InstanceTypes";
+const VOLUMES: &str = "Volumes";
+const PRICES: &str = "PriceList";
+
+/// Reads a saved output, whole or what `--query` left of it.
 ///
 /// # Errors
 /// A text that is none of those known, or not whole.
 pub fn parse(text: &str) -> Result<AwsOutput, AwsError> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "PascalCase")]
-    struct Keys {
-        instance_types: Option<serde::de::IgnoredAny>,
-        volumes: Option<Value>,
-        price_list: Option<Vec<Value>>,
-    }
     let text = text.trim_start_matches('\u{feff}');
-    let keys: Keys = serde_json::from_str(text).map_err(|error| AwsError::Json(error.to_string()))?;
-    if keys.instance_types.is_some() {
-        const COMMAND: &str = "aws ec2 describe-instance-types";
-        let shape = |error: String| AwsError::Shape { command: COMMAND, what: error };
-        return Catalog::import(text)
-            .map(|file| AwsOutput::Instances(file.instance))
-            .map_err(|e| shape(e.to_string()));
+    let value: Value = serde_json::from_str(text).map_err(|error| AwsError::Json(error.to_string()))?;
+    match entries(value)? {
+        (INSTANCES, list) => {
+            const COMMAND: &str = "aws ec2 describe-instance-types";
+            let whole = serde_json::json!({ INSTANCES: list }).to_string();
+            Catalog::import(&whole)
+                .map(|file| AwsOutput::Instances(file.instance))
+                .map_err(|error| AwsError::Shape { command: COMMAND, what: error.to_string() })
+        }
+        (VOLUMES, list) => volumes::read(list).map(AwsOutput::Volumes),
+        (_, Value::Array(list)) => prices::read(&list).map(AwsOutput::Prices),
+        _ => Err(AwsError::Unknown),
     }
-    if let Some(listed) = keys.volumes {
-        return volumes::read(listed).map(AwsOutput::Volumes);
-    }
-    let list = keys.price_list.ok_or(AwsError::Unknown)?;
-    prices::read(&list).map(AwsOutput::Prices)
 }

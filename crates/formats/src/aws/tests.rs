@@ -16,6 +16,26 @@ fn volumes_are_counted_by_what_they_are() {
     assert_eq!(short, [("gp2", 2, 500, Some(1500), None), ("gp3", 1, 8, Some(3000), Some(125))]);
 }
 
+/// `--query 'Volumes[]'`, `'Volumes[0]'` and the like leave the entries and take the key away.
+#[test]
+fn what_a_query_leaves_is_read_like_the_whole() {
+    let whole: Value = serde_json::from_str(VOLUMES).expect("JSON");
+    let list = &whole["Volumes"];
+    assert_eq!(parse(&list.to_string()), parse(VOLUMES));
+    let Ok(AwsOutput::Volumes(one)) = parse(&list[0].to_string()) else { panic!("a volume") };
+    assert_eq!(one.len(), 1);
+    let whole: Value = serde_json::from_str(PRICES).expect("JSON");
+    assert_eq!(parse(&whole["PriceList"].to_string()), parse(PRICES));
+    let types = r#"[{"InstanceType": "m6i.large", "VCpuInfo": {"DefaultVCpus": 2}}]"#;
+    assert!(matches!(parse(types), Ok(AwsOutput::Instances(found)) if found[0].vcpus == Some(2)));
+    for text in ["[]", "[[\"vol-1\", 100]]", "[{\"ID\": \"vol-1\"}]", "{\"ID\": 1}"] {
+        assert!(is_json(text), "{text}");
+        let error = parse(text).expect_err(text).to_string();
+        assert!(error.contains("--query 'Volumes[]'"), "{text}: {error}");
+    }
+    assert!(is_json("[ {\"a\": ") && !is_json("[[volume]]\nid = \"x\"") && !is_json("[\"a b\"]\nx = 1"));
+}
+
 #[test]
 fn products_are_texts_in_a_list_and_throughput_is_for_a_gibibyte() {
     let Ok(AwsOutput::Prices(list)) = parse(PRICES) else { panic!("{:?}", parse(PRICES)) };

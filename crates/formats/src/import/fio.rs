@@ -7,7 +7,7 @@
 use super::{ImportError, Imported, Measured, VOLUME, add, name, samples, tell_apart};
 use crate::fio::jobfile::values;
 use ebbtide_model::per_op::PerOp;
-use ebbtide_model::samples::{Count, Histogram, OpSamples};
+use ebbtide_model::samples::{Count, Histogram, OpSamples, rank};
 use ebbtide_model::units::{Bytes, Nanos, UnixTime};
 use ebbtide_model::workload::options::switch;
 use ebbtide_model::workload::{Access, IoEngine, Mix, Stop, Workload};
@@ -30,23 +30,45 @@ pub(super) fn start(text: &str) -> Option<usize> {
     None
 }
 
-pub(super) fn parse(text: &str, start: usize) -> Result<Imported, ImportError> {
-    let mut values = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>();
-    let lines_before = text[..start].matches('\n').count();
-    let document = match values.next() {
-        Some(Ok(document)) => document,
-        Some(Err(error)) => {
-            return Err(ImportError::Json {
-                line: lines_before + error.line(),
-                column: error.column(),
-                // The parser counts lines from where the JSON begins.
-                what: error.to_string().split(" at line ").next().unwrap_or_default().to_owned(),
-            });
+/// The last whole document of `text`, the first of which begins at `start`; how many there are, and whether another was cut off.
+///
+/// With --status-interval fio writes one each time, and each counts from the beginning.
+fn last_document(text: &str, start: usize) -> Result<(Value, usize, bool), ImportError> {
+    let (mut at, mut last, mut count) = (start, None, 0);
+    loop {
+        let mut values = serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>();
+        match (values.next(), last.take()) {
+            (Some(Ok(document)), _) => {
+                count += 1;
+                let end = at + values.byte_offset();
+                match self::start(&text[end..]) {
+                    Some(next) => (at, last) = (end + next, Some(document)),
+                    None => return Ok((document, count, false)),
+                }
+            }
+            (_, Some(before)) => return Ok((before, count, true)),
+            (Some(Err(error)), None) => {
+                return Err(ImportError::Json {
+                    line: text[..at].matches('\n').count() + error.line(),
+                    column: error.column(),
+                    // The parser counts lines from where the JSON begins.
+                    what: error.to_string().split(" at line ").next().unwrap_or_default().to_owned(),
+                });
+            }
+            (None, None) => return Err(ImportError::Unknown),
         }
-        None => return Err(ImportError::Unknown),
-    };
+    }
+}
+
+pub(super) fn parse(text: &str, start: usize) -> Result<Imported, ImportError> {
+    let (document, count, cut) = last_document(text, start)?;
     let program = document["fio version"].as_str().unwrap_or("fio").to_owned();
     let mut notes = Vec::new();
+    if count > 1 || cut {
+        let last = if cut { "the one after it was cut off" } else { "each counts from the beginning" };
+        notes.push(format!("fio wrote {count} results as it ran: the last whole one is imported, {last}"));
+    }
+    let mut failures = Vec::new();
     // Servers' results: a job for each client, and their sum, which would count everything twice.
     let clients: Option<Vec<&Value>> = document["client_stats"]
         .as_array()
@@ -68,22 +90,34 @@ pub(super) fn parse(text: &str, start: usize) -> Result<Imported, ImportError> {
         let own = job["job options"].as_object().unwrap_or(&empty);
         let option = |key: &str| own.get(key).or_else(|| global.get(key)).and_then(Value::as_str);
         let job_name = name(job["jobname"].as_str().unwrap_or_default(), "job");
+        // With --continue_on_error the job went on, and `total_err` says so.
+        let error = whole(&job["error"]).filter(|error| *error > 0);
+        let failed = error.map(|error| format!("job {job_name} ended with {}", error_in_words(error)));
+        failures.extend(failed.clone());
         match one(job, &job_name, &option, ended.unwrap_or_default()) {
-            Some(found) => measured.push(found),
+            Some((found, together)) => {
+                measured.push(Measured { failed, ..found });
+                notes.extend(together.map(|what| format!("job {job_name}: {what}")));
+            }
             None => notes.push(format!("job {job_name} completed no reads and no writes: left out")),
         }
         target = target.or_else(|| option("filename").or_else(|| option("directory")).map(str::to_owned));
         size = size.or_else(|| values::bytes(option("size")?, binary(&option)).ok());
     }
+    let failed = (!failures.is_empty()).then(|| failures.join("; "));
     if measured.is_empty() {
-        return Err(ImportError::Nothing(
-            "no job in this result of fio completed a read or a write; is there an `error` in it?".to_owned(),
-        ));
+        let why = failed.unwrap_or_else(|| "it names no error".to_owned());
+        return Err(ImportError::Nothing(format!(
+            "no job in this result of fio completed a read or a write: {why}"
+        )));
     }
+    notes.extend(
+        failed.iter().map(|failed| format!("the run failed: {failed}; figures are of the time before")),
+    );
     tell_apart(&mut measured);
     let hostname = document["client_stats"][0]["hostname"].as_str().map(str::to_owned);
     let text = text.to_owned();
-    Ok(Imported { program, hostname, target, size, ended_unix: ended, measured, notes, text })
+    Ok(Imported { program, hostname, target, size, ended_unix: ended, measured, failed, notes, text })
 }
 
 fn number(value: &Value) -> Option<f64> {
@@ -95,13 +129,90 @@ fn whole(value: &Value) -> Option<u64> {
     number(value).map(|number| number as u64)
 }
 
+/// An error number as fio gives it.
+fn error_in_words(error: u64) -> String {
+    let known = i32::try_from(error).ok().filter(|error| *error < 4096);
+    known.map_or_else(
+        || format!("error {error}"),
+        |error| {
+            let words = std::io::Error::from_raw_os_error(error).to_string();
+            format!("error {error}: {}", words.split(" (os error").next().unwrap_or_default())
+        },
+    )
+}
+
+/// What the options say of one job, and what fio shows of a group of them as one, with the options of its last job.
+struct Group {
+    /// Threads whose figures are added up.
+    threads: u32,
+    /// The class of operations in flight that held for most of the time.
+    depth: u32,
+}
+
+/// Whether `job` is a group whose options are those of one of its jobs only.
+fn group<'a>(
+    job: &Value,
+    array: &PerOp<OpSamples>,
+    elapsed: Nanos,
+    option: &dyn Fn(&str) -> Option<&'a str>,
+) -> Option<Group> {
+    // Before 2.10 there are none, which is no group.
+    job["job options"].as_object()?;
+    let asked =
+        |key: &str| option(key).and_then(|text| text.parse::<u32>().ok()).filter(|n| *n > 0).unwrap_or(1);
+    // The times of all threads, in milliseconds.
+    let threads = number(&job["job_runtime"])
+        .map(|all| (all / elapsed.as_secs_f64() / 1000.0).round() as u32)
+        .filter(|threads| *threads > 0)
+        .unwrap_or(asked("numjobs"));
+    let levels = ["1", "2", "4", "8", "16", "32", ">=64"];
+    let share = |level: &str| number(&job["iodepth_level"][level]).unwrap_or(0.0);
+    let held = levels.into_iter().filter(|level| share(level) > 0.0);
+    let most = held.max_by(|a, b| share(a).total_cmp(&share(b))).unwrap_or("1");
+    let depth = most.trim_start_matches(">=").parse().unwrap_or(1);
+    let (reads, writes) = (array.read.count, array.write.count);
+    let rw = option("rw").or_else(|| option("readwrite")).unwrap_or("read");
+    let mixed = rw.contains("rw") || rw.contains("readwrite");
+    let only_writes = rw.contains("write") && !mixed;
+    let other_way = !mixed && if only_writes { reads.ops > 0 } else { writes.ops > 0 };
+    let other_size = ["bs", "blocksize"].iter().find_map(|key| option(key)).is_some_and(|text| {
+        let one = values::one_value(text, |part| values::bytes(part, binary(option)));
+        one.is_ok_and(|bs| {
+            let mean = (reads.bytes + writes.bytes) as f64 / (reads.ops + writes.ops).max(1) as f64;
+            // The last operation may be short.
+            (mean / bs.0.max(1) as f64 - 1.0).abs() > 0.02
+        })
+    });
+    let deeper = depth > asked("iodepth");
+    let several = threads > asked("numjobs");
+    (other_way || other_size || deeper || several).then_some(Group { threads, depth })
+}
+
+/// What one job of the result measured; what the reader must know where it is several.
 fn one<'a>(
     job: &Value,
     job_name: &str,
     option: &dyn Fn(&str) -> Option<&'a str>,
     ended: UnixTime,
-) -> Option<Measured> {
-    let ways = PerOp { read: direction(&job["read"]), write: direction(&job["write"]) };
+) -> Option<(Measured, Option<String>)> {
+    let mut ways = PerOp { read: direction(&job["read"]), write: direction(&job["write"]) };
+    // With unified_rw_reporting=1 this takes the place of both.
+    let unified = job["mixed"].is_object() && ways.read.0.count.ops + ways.write.0.count.ops == 0;
+    let mut read_percent = None;
+    if unified {
+        let rw = option("rw").or_else(|| option("readwrite")).unwrap_or("rw");
+        let share = option("rwmixread").and_then(|text| text.parse().ok());
+        let of_writes = option("rwmixwrite").and_then(|text| text.parse::<u8>().ok());
+        let percent = match (rw.contains("rw"), rw.contains("write")) {
+            (true, _) => {
+                share.or(of_writes.map(|writes| 100u8.saturating_sub(writes))).unwrap_or(50).min(100)
+            }
+            (false, true) => 0,
+            (false, false) => 100,
+        };
+        read_percent = Some(percent);
+        ways = apart(&job["mixed"], percent);
+    }
     let elapsed = ways.read.1.max(ways.write.1);
     let array = PerOp { read: ways.read.0, write: ways.write.0 };
     let (reads, writes) = (array.read.count, array.write.count);
@@ -109,8 +220,24 @@ fn one<'a>(
     if elapsed.0 == 0 || ops == 0 {
         return None;
     }
-    let mut notes = Vec::new();
-    let rw = option("rw").or_else(|| option("readwrite"));
+    let group = group(job, &array, elapsed, option).filter(|_| !unified);
+    // Of a group the options say nothing that holds for all of it.
+    let said = |key: &str| option(key).filter(|_| group.is_none());
+    let together = group.as_ref().map(|group| {
+        format!(
+            "fio tells a group of jobs as one (group_reporting), with the options of the last: their order, block sizes and depths are \
+             not known; {} threads and {} operations in flight each are what its totals show",
+            group.threads, group.depth
+        )
+    });
+    let mut notes: Vec<String> = together.iter().cloned().collect();
+    if let Some(percent) = read_percent {
+        notes.push(format!(
+            "fio reported reads and writes together (unified_rw_reporting): {percent}% are told as reads, as its options say, and both \
+             with the latencies of all"
+        ));
+    }
+    let rw = said("rw").or_else(|| said("readwrite"));
     let random = match rw {
         Some(rw) => rw.contains("rand"),
         None => {
@@ -126,12 +253,12 @@ fn one<'a>(
         (false, _) => Mix::Write,
         (true, true) => Mix::Mixed { read_percent: (reads.ops as f64 / ops as f64 * 100.0).round() as u8 },
     };
-    let depth = |key: &str| option(key).and_then(|text| text.parse::<u32>().ok()).filter(|n| *n > 0);
+    let depth = |key: &str| said(key).and_then(|text| text.parse::<u32>().ok()).filter(|n| *n > 0);
     // An option without a value is on.
     let text = |key: &str| option(key).map(|text| Some(text).filter(|text| !text.is_empty()));
     let flag = |key: &str| text(key).is_some_and(|text| switch(text, &[]).unwrap_or(false));
-    let block = option("bs")
-        .or_else(|| option("blocksize"))
+    let block = said("bs")
+        .or_else(|| said("blocksize"))
         .and_then(|text| values::one_value(text, |part| values::bytes(part, binary(option))).ok());
     if !(array.read.latency.is_empty() && array.write.latency.is_empty()) {
         notes.push(
@@ -143,11 +270,13 @@ fn one<'a>(
     let mut samples = samples(ended, elapsed, array, VOLUME);
     samples.notes = notes;
     let per_op = bytes.checked_div(ops).unwrap_or(0);
-    Some(Measured {
+    let measured = Measured {
         workload: Workload {
             bs: block.unwrap_or(Bytes(per_op)),
-            iodepth: depth("iodepth").unwrap_or(1),
-            numjobs: depth("numjobs").unwrap_or(1),
+            iodepth: group.as_ref().map_or_else(|| depth("iodepth").unwrap_or(1), |group| group.depth),
+            numjobs: group
+                .as_ref()
+                .map_or_else(|| threads(job, elapsed, depth("numjobs")), |group| group.threads),
             warm_up: option("ramp_time")
                 .and_then(|text| values::time(text, Nanos::PER_SECOND).ok())
                 .unwrap_or(Nanos(0)),
@@ -166,7 +295,31 @@ fn one<'a>(
             )
         },
         samples,
-    })
+        failed: None,
+    };
+    Some((measured, together))
+}
+
+/// Threads of a job, whose clones fio tells one by one unless it is to tell them together.
+fn threads(job: &Value, elapsed: Nanos, asked: Option<u32>) -> u32 {
+    let asked = asked.unwrap_or(1);
+    match number(&job["job_runtime"]) {
+        Some(all) => ((all / elapsed.as_secs_f64() / 1000.0).round() as u32).clamp(1, asked),
+        None => asked,
+    }
+}
+
+/// Reads and writes told as one: `percent` of them are reads.
+fn apart(value: &Value, percent: u8) -> PerOp<(OpSamples, Nanos)> {
+    let (both, elapsed) = direction(value);
+    let share = |all: u64| (u128::from(all) * u128::from(percent) / 100) as u64;
+    let reads = Count { ops: share(both.count.ops), bytes: share(both.count.bytes) };
+    let writes = Count { ops: both.count.ops - reads.ops, bytes: both.count.bytes - reads.bytes };
+    let of = |count: Count| {
+        let latency = both.latency.scaled(count.ops.min(both.latency.count()), 1.0);
+        (OpSamples { count, latency, service: None }, if count.ops > 0 { elapsed } else { Nanos(0) })
+    };
+    PerOp { read: of(reads), write: of(writes) }
 }
 
 /// Whether `k` is 1024.
@@ -218,7 +371,7 @@ fn distribution(value: &Value, unit: f64, count: u64) -> Option<Histogram> {
     let last = points.last().map_or(0, |(_, at)| *at);
     for (percent, at) in points {
         // The smallest rank that has this share at or below it, as `Histogram::percentile` counts.
-        let upto = ((percent / 100.0 * count as f64).ceil() as u64).min(all_but_slowest);
+        let upto = rank(percent, count).min(all_but_slowest);
         add(&mut histogram, at, upto.saturating_sub(before));
         before = before.max(upto);
     }

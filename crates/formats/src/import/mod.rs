@@ -45,7 +45,7 @@ pub enum ImportError {
     },
     /// A line of bonnie++ with a number of fields that no known version writes.
     #[error(
-        "line {line}: {found} fields, where bonnie++ 1.96 and 1.97 write 48 and 1.98 and 2.x write 50; was the line cut?"
+        "line {line}: {found} fields, where bonnie++ 1.03 writes 27, 1.96 and 1.97 write 48, 1.98 and 2.x 50; was the line cut?"
     )]
     Fields {
         /// Line in the file, from 1.
@@ -74,6 +74,8 @@ pub struct Measured {
     pub workload: Workload,
     /// What came of it.
     pub samples: TrialSamples,
+    /// Why it is no result, where the program says so.
+    pub failed: Option<String>,
 }
 
 /// One run of a program.
@@ -91,6 +93,8 @@ pub struct Imported {
     pub ended_unix: Option<UnixTime>,
     /// What it measured, at least one.
     pub measured: Vec<Measured>,
+    /// Why it is no success, where the program says so.
+    pub failed: Option<String>,
     /// What the reader must know.
     pub notes: Vec<String>,
     /// What it was read from: of a file of many results, its own part.
@@ -186,7 +190,10 @@ pub fn session(imported: Imported, id: String, version: &str, modified: UnixTime
                 role: Role::Candidate,
                 seed: 0,
             },
-            outcome: Outcome::Samples(Box::new(measured.samples)),
+            outcome: match measured.failed {
+                Some(why) => Outcome::Failed(why),
+                None => Outcome::Samples(Box::new(measured.samples)),
+            },
         });
     }
     let source = VolumeSource::ExistingFile { path: target.clone().into() };
@@ -196,7 +203,7 @@ pub fn session(imported: Imported, id: String, version: &str, modified: UnixTime
         meta: SessionMeta {
             version: version.to_owned(),
             ended_unix: Some(ended),
-            ending: Ending::NotReached,
+            ending: imported.failed.map_or(Ending::NotReached, Ending::Failed),
             host: HostInfo { hostname: imported.hostname.unwrap_or_default(), ..HostInfo::default() },
             inventory: Inventory {
                 volumes: vec![PreparedVolume {

@@ -88,7 +88,7 @@ fn options_of_fio_are_read_as_fio_reads_them() {
     assert_eq!((workload.sync, workload.direct), (false, true));
     assert_eq!(workload.warm_up, Nanos::from_millis(1500));
     let (workload, size) =
-        with(r#""bs": "4ki,4ki", "size": "50%", "sync": "dsync", "direct": "0", "ramp_time": "2""#);
+        with(r#""bs": "4kib,4kib", "size": "50%", "sync": "dsync", "direct": "0", "ramp_time": "2""#);
     assert_eq!((workload.bs, size), (Bytes(4000), None));
     assert_eq!((workload.sync, workload.direct), (true, false));
     assert_eq!(workload.warm_up, Nanos::from_secs(2));
@@ -171,6 +171,129 @@ fn many_jobs_of_one_name_are_told_apart() {
     let names: Vec<&str> = measured.iter().map(|m| m.workload.name.as_str()).collect();
     assert_eq!(names[..4], ["random-read", "random-read-3", "random-read-2", "random-read-4"]);
     assert_eq!(names.iter().collect::<HashSet<_>>().len(), names.len());
+}
+
+/// One job of fio's JSON, with `error`, `options` and what it did.
+fn fio_job(error: u32, options: &str, directions: &str) -> String {
+    format!(
+        "{{\n \"fio version\" : \"fio-3.33\", \"timestamp\" : 9, \"jobs\" : [ {{ \"jobname\" : \"a\", \"error\" : {error},\n \
+         \"job options\" : {{ {options} }}, {directions} }} ]\n}}\n"
+    )
+}
+
+fn way(name: &str, ops: u64, bs: u64) -> String {
+    let bytes = ops * bs;
+    format!(
+        "\"{name}\" : {{ \"io_bytes\" : {bytes}, \"io_kbytes\" : {}, \"iops\" : 1.0, \"runtime\" : 1000, \"total_ios\" : {ops}, \
+         \"clat_ns\" : {{ \"max\" : 9000, \"percentile\" : {{ \"50.000000\" : 1000, \"99.900000\" : 2000 }} }} }}",
+        bytes / 1024
+    )
+}
+
+#[test]
+fn a_run_that_failed_is_told_as_one() {
+    let text =
+        format!("fio: pid=1, err=28/file:x\n{}", fio_job(28, "\"rw\" : \"write\"", &way("write", 65, 65536)));
+    let found = only(&text);
+    let failed = found.failed.clone().expect("it failed");
+    assert!(failed.contains("job a ended with error 28: No space left on device"), "{failed}");
+    assert!(found.notes.iter().any(|note| note.starts_with("the run failed")), "{:?}", found.notes);
+    let session = session(found, "id".to_owned(), "0", UnixTime(1));
+    assert_eq!(session.meta.ending, Ending::Failed(failed.clone()));
+    assert_eq!(session.trials[0].outcome, Outcome::Failed(failed));
+    let nothing = parse(&fio_job(5, "", &way("read", 0, 4096))).expect_err("nothing was read").to_string();
+    assert!(nothing.contains("error 5: Input/output error"), "{nothing}");
+}
+
+/// With --status-interval each document counts from the beginning.
+#[test]
+fn of_several_documents_the_last_counts() {
+    let at = |ops| fio_job(0, "\"rw\" : \"randread\"", &way("read", ops, 4096));
+    let text = format!("{}fio: a warning\n{}{}", at(100), at(200), at(300));
+    let found = only(&text);
+    assert_eq!(found.measured[0].samples.array.read.count.ops, 300);
+    assert!(found.notes[0].starts_with("fio wrote 3 results"), "{:?}", found.notes);
+    let cut = format!("{}{}", at(100), &at(200)[..150]);
+    let found = only(&cut);
+    assert_eq!(found.measured[0].samples.array.read.count.ops, 100);
+    assert!(found.notes[0].contains("was cut off"), "{:?}", found.notes);
+}
+
+#[test]
+fn reads_and_writes_that_fio_tells_together_are_both() {
+    let text = fio_job(
+        0,
+        "\"rw\" : \"randrw\", \"rwmixread\" : \"70\", \"iodepth\" : \"8\"",
+        &way("mixed", 1000, 4096),
+    );
+    let found = only(&text);
+    let job = &found.measured[0];
+    let array = &job.samples.array;
+    assert_eq!((array.read.count.ops, array.write.count.ops), (700, 300));
+    assert_eq!(array.read.count.bytes + array.write.count.bytes, 4_096_000);
+    assert_eq!((job.workload.mix, job.workload.iodepth), (Mix::Mixed { read_percent: 70 }, 8));
+    assert!(job.samples.notes[0].contains("unified_rw_reporting"), "{:?}", job.samples.notes);
+    near(value(job, Metric::Iops), 1000.0);
+    let writes = only(&fio_job(0, "\"rw\" : \"write\"", &way("mixed", 10, 4096)));
+    assert_eq!(writes.measured[0].workload.mix, Mix::Write);
+}
+
+/// fio 3.33, `group_reporting`: a randrw of two jobs at depth 16 and a log, told as one with the log's options.
+#[test]
+fn the_options_of_a_groups_last_job_are_not_those_of_all() {
+    let depths = "\"job_runtime\" : 3000, \"iodepth_level\" : { \"1\" : 4.5, \"16\" : 95.5 }";
+    let both = format!("{depths}, {}, {}", way("read", 400, 16384), way("write", 500, 15000));
+    let text = fio_job(0, "\"rw\" : \"write\", \"bs\" : \"4k\", \"iodepth\" : \"1\"", &both);
+    let found = only(&text);
+    let workload = &found.measured[0].workload;
+    assert_eq!((workload.iodepth, workload.numjobs), (16, 3));
+    assert!(workload.bs > Bytes(15_000), "{:?}", workload.bs);
+    assert!(found.notes.iter().any(|note| note.contains("group_reporting")), "{:?}", found.notes);
+    // A job and its clones are one group too, and their options are right.
+    let own = format!("\"job_runtime\" : 2000, {}", way("write", 500, 4096));
+    let options = "\"rw\" : \"write\", \"bs\" : \"4k\", \"numjobs\" : \"2\"";
+    let found = only(&fio_job(0, options, &own));
+    assert_eq!((found.measured[0].workload.numjobs, found.notes.len()), (2, 0), "{:?}", found.notes);
+    // Without it each clone has its own entry.
+    let own = format!("\"job_runtime\" : 1000, {}", way("write", 500, 4096));
+    assert_eq!(only(&fio_job(0, options, &own)).measured[0].workload.numjobs, 1);
+}
+
+/// At 1000 operations the slowest is beyond p99.9.
+#[test]
+fn percentiles_that_fio_gave_come_back_at_their_ranks() {
+    let found = only(&fio_job(0, "\"rw\" : \"read\"", &way("read", 1000, 4096)));
+    let latency = &found.measured[0].samples.array.read.latency;
+    assert_eq!((latency.percentile(50.0), latency.percentile(99.9)), (Some(1000), Some(2000)));
+    assert_eq!(latency.buckets().last().map(|bucket| bucket.count), Some(1));
+}
+
+/// Made up in the layout of 1.03, whose line has no version.
+#[test]
+fn bonnie_1_03_begins_with_the_machine() {
+    let text = "box,4G,50000,90,100000,20,40000,8,48000,85,90000,9,250.0,1,16,5000,90,+++++,+++,6000,95,5100,91,+++++,+++,5900,94\n";
+    let found = only(text);
+    assert_eq!(
+        (found.program.as_str(), found.hostname.as_deref(), found.size),
+        ("bonnie++-1.03", Some("box"), Some(Bytes(4 << 30)))
+    );
+    let of = |name: &str| found.measured.iter().find(|m| m.workload.name == name).expect("the test");
+    for (name, kib) in [
+        ("putc", 50_000.0),
+        ("write", 100_000.0),
+        ("rewrite", 40_000.0),
+        ("getc", 48_000.0),
+        ("read", 90_000.0),
+    ] {
+        near(value(of(name), Metric::Throughput), kib * 1024.0);
+    }
+    near(value(of("seeks"), Metric::Iops), 250.0);
+    assert!(found.notes.iter().any(|note| note.contains("many files")), "{:?}", found.notes);
+    let chunk = only(&text.replace("4G", "1024M:64k"));
+    let read = chunk.measured.iter().find(|m| m.workload.name == "read").expect("the test");
+    assert_eq!((chunk.size, read.workload.bs), (Some(Bytes(1 << 30)), Bytes(64 << 10)));
+    let cut = text.trim_end().rsplit_once(',').expect("fields").0;
+    assert_eq!(parse(cut), Err(ImportError::Unknown));
 }
 
 proptest! {

@@ -3,22 +3,56 @@
 
 use super::Experiment;
 use crate::layout::{LayoutName, LayoutNode};
-use crate::units::{Nanos, format_waiting};
+use crate::units::{Nanos, format_count, format_waiting};
 use crate::workload::Mix;
 
+/// Least number of trials whose median has an exact interval at `level`: [x(1), x(n)] has the coverage
+/// 1 - 2 / 2^n (order statistics).
+pub fn least_trials(level: f64) -> u32 {
+    (1..64).find(|n| 1.0 - 2.0 * 0.5f64.powi(*n as i32) >= level).unwrap_or(64)
+}
+
+/// Least rounds in which so many comparisons can be told together at `level`.
+pub fn least_rounds(level: f64, comparisons: usize) -> u32 {
+    least_trials(1.0 - (1.0 - level) / comparisons.max(1) as f64)
+}
+
 impl Experiment {
-    /// That the budget ends before the least rounds do, so that the answer cannot be reached.
-    pub fn budget_too_small(&self) -> Option<String> {
+    /// Designs that are compared with the control, each under every workload; those of a sweep race instead.
+    fn comparisons(&self) -> usize {
+        if self.sweep.is_some() { 0 } else { self.designs.len().saturating_sub(1) * self.workloads.len() }
+    }
+
+    /// Why the answer cannot be reached, whatever is measured: fewer rounds than its comparisons need, or less time than they take.
+    pub fn cannot_decide(&self) -> Vec<String> {
         let answer = &self.answer;
-        let least = Nanos(self.round_time()?.0.saturating_mul(answer.trials_min.into()));
-        (least > answer.budget).then(|| {
-            format!(
-                "the budget of {} ends it before the least {} rounds, which would take {}: the answer cannot be reached",
+        let comparisons = self.comparisons();
+        let needed = least_rounds(answer.level, comparisons);
+        let mut notes = Vec::new();
+        if comparisons > 0 && answer.trials_max < needed {
+            notes.push(format!(
+                "`trials_max = {}` cannot decide {}: together they take {needed} rounds at a level of {}; write `trials_max = {needed}` \
+                 or more",
+                answer.trials_max,
+                format_count(comparisons as u64, "comparison"),
+                answer.level,
+            ));
+        }
+        let rounds = if comparisons > 0 { answer.trials_min.max(needed) } else { answer.trials_min };
+        let rounds = rounds.min(answer.trials_max);
+        let least = self.round_time().map(|time| Nanos(time.0.saturating_mul(rounds.into())));
+        if let Some(least) = least.filter(|least| *least > answer.budget) {
+            let minutes = least.0.div_ceil(60 * Nanos::PER_SECOND);
+            let whose = if answer.budget_asked { "budget" } else { "default budget" };
+            let sim = if answer.budget_asked { "" } else { "; with --on sim there is none by default" };
+            notes.push(format!(
+                "the {whose} of {} ends it before the least {rounds} rounds, which would take {}: the answer cannot be reached; write \
+                 `budget = \"{minutes}m\"` or more{sim}",
                 answer.budget,
-                answer.trials_min,
                 format_waiting(least)
-            )
-        })
+            ));
+        }
+        notes
     }
 
     /// Why the `files` backend refuses this experiment: it reads layouts with parity but does not write them. Names the

@@ -46,6 +46,7 @@ impl Experiment {
             && before.0 > 0
         {
             let times = (after.0 as f64 / before.0 as f64).max(1.0);
+            // As far as 64 bits go: no budget stays none.
             experiment.answer.budget = Nanos((self.answer.budget.0 as f64 * times) as u64);
         }
         experiment

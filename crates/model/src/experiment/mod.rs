@@ -7,6 +7,7 @@ mod members;
 mod most;
 
 pub use environment::{Environment, Host, Resync};
+pub use feasible::{least_rounds, least_trials};
 
 use crate::catalog::Ordered;
 use crate::layout::LayoutNode;
@@ -205,6 +206,13 @@ impl Experiment {
         }
     }
 
+    /// Time is virtual, and costs nobody anything: it has no budget, unless somebody asked for one.
+    pub fn in_virtual_time(&mut self) {
+        if !self.answer.budget_asked {
+            self.answer.budget = NO_BUDGET;
+        }
+    }
+
     /// Indices of the volumes that any design takes.
     pub fn used_volumes(&self) -> BTreeSet<usize> {
         self.designs.iter().flat_map(Design::volumes).collect()
@@ -261,14 +269,20 @@ pub struct Answer {
     pub trials_min: u32,
     /// Most rounds that are run.
     pub trials_max: u32,
-    /// Time after which no new round starts.
+    /// Time after which no new round starts; [`NO_BUDGET`] where none ends it.
     pub budget: Nanos,
+    /// Whether somebody asked for that time.
+    #[serde(default)]
+    pub budget_asked: bool,
     /// Pause between trials, so that credits and caches of one do not colour the next.
     pub rest: Nanos,
     /// What decides, instead of what suits each workload.
     #[serde(default)]
     pub metric: Option<Metric>,
 }
+
+/// The budget of what nothing but its rounds end.
+pub const NO_BUDGET: Nanos = Nanos(u64::MAX);
 
 /// The indifference margin where none is given.
 pub const INDIFFERENCE: f64 = 0.02;
@@ -287,6 +301,7 @@ impl Answer {
             trials_min: 1,
             trials_max: 1,
             budget: Nanos(0),
+            budget_asked: true,
             rest: Nanos(0),
             metric: None,
         }

@@ -2,7 +2,7 @@
 
 use super::SweepPlan;
 use crate::backend::BackendKind;
-use crate::experiment::{Experiment, VolumeSource};
+use crate::experiment::{Experiment, NO_BUDGET, VolumeSource};
 use crate::metric::Metric;
 use crate::schedule::{Role, Schedule, Trial};
 use crate::shown::Shown;
@@ -196,7 +196,7 @@ impl RunPlan {
                     lost.join(", ")
                 )
             }),
-            notes: experiment.budget_too_small().into_iter().collect(),
+            notes: experiment.cannot_decide(),
         }
     }
 
@@ -275,11 +275,14 @@ impl fmt::Display for RunPlan {
             let least = Nanos(time.0.saturating_mul(u64::from(self.rounds_min)));
             writeln!(
                 f,
-                "about {} a round, at least {} in {} rounds, without preparation; no new round after {}",
+                "about {} a round, at least {} in {} rounds, without preparation; {}",
                 format_waiting(time),
                 format_waiting(least),
                 self.rounds_min,
-                format_waiting(self.budget)
+                match self.budget {
+                    NO_BUDGET => "no time ends it".to_owned(),
+                    budget => format!("no new round after {}", format_waiting(budget)),
+                }
             )?;
             writeln!(f, "{SHORT_RUNS_AFTER}")?;
         }

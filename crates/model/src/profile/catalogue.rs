@@ -2,9 +2,9 @@
 
 use super::course::Course;
 use super::seek::Seek;
-use super::{Files, ProfileRequest, Step};
+use super::{DIRECT_UNIT, Files, ProfileRequest, Step};
 use crate::units::{Bytes, Nanos, format_count};
-use crate::workload::{Access, Details, IoEngine, Mix, Regions, Stop, Workload};
+use crate::workload::{Access, Details, IoEngine, Mix, Regions, Sequence, Stop, Workload};
 
 /// A named workload: what it imitates, and the jobs that do so.
 #[derive(Debug)]
@@ -72,8 +72,9 @@ pub static PROFILES: &[Profile] = &[
         imitates: "famzah's test of Amazon EFS: 1, 8 and 20 processes, each with a file of its own, write and read a few \
                    bytes at offset 0 with O_DIRECT and O_SYNC, again and again: operations per second of a network file \
                    system",
-        differs: "threads instead of processes; O_DIRECT needs whole blocks on most file systems, so 1 byte is done as 4096 \
-                  bytes and 10 kB as 12288, and counted as such (NFS itself would take 1 byte): compare operations, not bytes",
+        differs: "threads instead of processes; the file system is asked which sizes O_DIRECT takes: NFS takes 1 byte and 10 kB \
+                  as they are; where whole blocks are needed they are done as the next multiple, and counted as such, as a note \
+                  says: compare operations then, not bytes",
         writes: true,
         takes_size: false,
         takes_runtime: true,
@@ -198,22 +199,28 @@ fn bonnie(request: &ProfileRequest) -> (Vec<Files>, Course) {
 }
 
 fn efs(request: &ProfileRequest) -> (Vec<Files>, Course) {
+    let unit = request.direct_unit.0.clamp(1, DIRECT_UNIT.0);
     let stop = time(request, 5);
     let mut steps = Vec::new();
     let mut files = Vec::new();
     for processes in [1, 8, 20] {
-        for (asked, bs) in [("1B", 4096), ("10kB", 12_288)] {
-            // A file is as long as one operation, so each is at its offset 0.
-            files.push(Files { count: processes, size: Bytes(bs), fill: false });
+        for (asked, exact) in [("1B", 1u64), ("10kB", 10_240)] {
+            let bs = exact.next_multiple_of(unit);
+            let size = (1..).map(|blocks| blocks * bs).find(|size| size % DIRECT_UNIT.0 == 0).unwrap_or(bs);
+            files.push(Files { count: processes, size: Bytes(size), fill: false });
+            // Each operation is at offset 0 of its file, however long that is.
+            let back = if size > bs { Sequence::Holes(-(bs as i64)) } else { Sequence::Plain };
             for (kind, mix) in [("write", Mix::Write), ("read", Mix::Read)] {
                 let jobs = format_count(processes.into(), "job").replace(' ', "-");
                 let base = workload(&format!("{kind}-{asked}-{jobs}"), Access::Sequential, mix, bs, stop);
-                let details = Details { regions: Regions::Own, ..Details::default() };
+                let details = Details { regions: Regions::Own, sequence: back, ..Details::default() };
                 let workload = Workload { numjobs: processes, sync: true, details, ..base };
-                let note = format!(
-                    "{asked} is done as {bs} bytes, and counted as such: O_DIRECT needs whole blocks"
-                );
-                steps.push(vec![Step { files: files.len() - 1, note: Some(note), ..step(workload) }]);
+                let note = (bs != exact).then(|| {
+                    format!(
+                        "{asked} is done as {bs} bytes, and counted as such: O_DIRECT takes multiples of {unit} bytes here"
+                    )
+                });
+                steps.push(vec![Step { files: files.len() - 1, note, ..step(workload) }]);
             }
         }
     }

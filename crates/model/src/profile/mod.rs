@@ -23,7 +23,12 @@ pub struct ProfileRequest {
     pub memory: Bytes,
     /// What the order of steps is drawn from, where it is random.
     pub seed: u64,
+    /// Sizes with O_DIRECT are multiples of this, where the steps run.
+    pub direct_unit: Bytes,
 }
+
+/// What any disk and file system takes with O_DIRECT.
+pub const DIRECT_UNIT: Bytes = Bytes(4096);
 
 /// One job of a course.
 #[derive(Debug, Clone, PartialEq)]

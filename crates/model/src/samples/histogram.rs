@@ -17,6 +17,17 @@ const BUCKETS: usize = ((RANGE_BITS - SUB_BITS + 1) as usize) << SUB_BITS;
 /// Largest value that is told from larger ones.
 const LARGEST: u64 = (1 << RANGE_BITS) - 1;
 
+/// Parts of a percent in which percentiles are told apart.
+const PERCENT_PARTS: u128 = 1_000_000_000;
+
+/// The rank, from 1, of the value at or below which `p` percent of `count` values lie (nearest rank).
+///
+/// In whole numbers: 99.9 / 100 * 1000 is above 999 in floating point.
+pub fn rank(p: f64, count: u64) -> u64 {
+    let parts = (p.clamp(0.0, 100.0) * PERCENT_PARTS as f64).round() as u128;
+    ((parts * u128::from(count)).div_ceil(100 * PERCENT_PARTS) as u64).clamp(1, count.max(1))
+}
+
 /// Index of the bucket that counts `value`.
 #[inline]
 fn index_of(value: u64) -> usize {
@@ -167,7 +178,7 @@ impl Histogram {
         if p >= 100.0 {
             return Some(self.max);
         }
-        let rank = ((p / 100.0 * self.count as f64).ceil() as u64).clamp(1, self.count);
+        let rank = rank(p, self.count);
         let mut seen = 0;
         let mut reaches = |&(_, count): &(u32, u64)| {
             seen += count;

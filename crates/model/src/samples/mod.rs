@@ -11,7 +11,7 @@ pub use below::{Array, Below, Cost, Join, LeastMost, Moves};
 pub use bulk::{INTERVAL_BITS, MEMBER_BITS, Parted};
 pub use bytes::Malformed;
 pub use group_limit::GroupLimit;
-pub use histogram::{Bucket, Histogram};
+pub use histogram::{Bucket, Histogram, rank};
 pub use hosts::{HostSamples, Skew};
 pub use observation::{
     AsBuilt, CallUse, ConnectionUse, CoreUse, DeviceObservation, DiskUse, Encryption, ExceededInterval,

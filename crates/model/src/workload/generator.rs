@@ -128,7 +128,7 @@ impl Generator {
         let jobs = workload.numjobs;
         let job = job.min(jobs - 1);
         let bs = workload.bs.0;
-        let offset = workload.details.offset.0;
+        let offset = workload.details.last_offset(job + 1).0;
         let rest = capacity.0.saturating_sub(offset);
         let span = workload.span.map_or(rest, |span| span.0.min(rest));
         let sequential = workload.access == Access::Sequential;

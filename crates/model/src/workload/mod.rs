@@ -158,6 +158,9 @@ pub struct Workload {
 pub struct Details {
     /// Where the used part of the target begins (fio's `offset`).
     pub offset: Bytes,
+    /// Each job's part begins so many bytes behind that of the job before it (fio's `offset_increment`).
+    #[serde(skip_serializing_if = "is_none")]
+    pub offset_increment: Bytes,
     /// How that part is shared out among the jobs.
     pub regions: Regions,
     /// A trial that ends by size ends after this time all the same (fio's `runtime` without `time_based`).
@@ -182,6 +185,10 @@ pub struct Details {
     pub verify: bool,
 }
 
+fn is_none(bytes: &Bytes) -> bool {
+    *bytes == Bytes(0)
+}
+
 /// How offsets follow one another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -202,6 +209,12 @@ pub enum Sequence {
 }
 
 impl Details {
+    /// Where the last of `jobs` begins.
+    pub fn last_offset(&self, jobs: u32) -> Bytes {
+        let steps = self.offset_increment.0.saturating_mul(jobs.saturating_sub(1).into());
+        Bytes(self.offset.0.saturating_add(steps))
+    }
+
     fn is_default(&self) -> bool {
         *self == Details::default()
     }

@@ -85,6 +85,8 @@ impl Workload {
                 (Some(span), Bytes(0)) => Some(format!("on the first {span}")),
                 (Some(span), offset) => Some(format!("on {span} from offset {offset}")),
             },
+            (details.offset_increment.0 > 0)
+                .then(|| format!("each job {} behind the one before", details.offset_increment)),
             Some(match self.stop {
                 Stop::Runtime(time) => format!("for {time}"),
                 Stop::Size(bytes) => format!("until {bytes} are moved"),

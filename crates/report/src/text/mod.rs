@@ -245,7 +245,8 @@ impl Page {
         }
         facts.push(report.ending());
         self.blank();
-        let good = imported || report.session.ending == Ending::Reached;
+        let failed = matches!(report.session.ending, Ending::Failed(_));
+        let good = !failed && (imported || report.session.ending == Ending::Reached);
         let paint = if good { Paint::Plain } else { Paint::Caution };
         self.prose(&format!("Session {}: {}.", report.session.id, facts.join(", ")), 0, paint);
         if !report.stored {

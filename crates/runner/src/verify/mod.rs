@@ -63,7 +63,7 @@ pub struct Outcome {
 }
 
 /// Options that a run with a ledger does not do: why, which, and what to write instead.
-const NOT_TAKEN: [(&str, &[&str], &str); 4] = [
+const NOT_TAKEN: [(&str, &[&str], &str); 5] = [
     (
         "is no measurement",
         &[
@@ -79,6 +79,7 @@ const NOT_TAKEN: [(&str, &[&str], &str); 4] = [
         ],
         "",
     ),
+    ("gives each job a part of its own", &["offset_increment"], ""),
     (
         "calls no fsync between writes",
         &["fsync", "fdatasync"],

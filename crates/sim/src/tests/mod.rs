@@ -64,6 +64,7 @@ fn experiment(n: usize, kind: ArrayKind, shape: &Shape) -> Experiment {
             trials_min: 6,
             trials_max: 20,
             budget: Nanos::from_secs(60),
+            budget_asked: true,
             rest: Nanos::from_secs(1),
             metric: None,
         },

@@ -3,9 +3,30 @@
 use super::Place;
 use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::options::Refusal;
+use std::fmt;
 use std::io;
 
-/// What is wrong with a job file, and where.
+/// Everything that is wrong with a job file, in its order.
+#[derive(Debug)]
+pub struct JobFileErrors(pub Vec<JobFileError>);
+
+/// Mistakes of a file that are told.
+const TOLD: usize = 50;
+
+impl std::error::Error for JobFileErrors {}
+
+impl fmt::Display for JobFileErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let told: Vec<String> = self.0.iter().take(TOLD).map(ToString::to_string).collect();
+        f.write_str(&told.join("\n"))?;
+        match self.0.len().saturating_sub(TOLD) {
+            0 => Ok(()),
+            more => write!(f, "\nand {more} more"),
+        }
+    }
+}
+
+/// One thing that is wrong with a job file, and where.
 #[derive(Debug, thiserror::Error)]
 #[error("{place}: {mistake}")]
 pub struct JobFileError {
@@ -73,6 +94,11 @@ pub enum Mistake {
     /// A limit that reads and writes have apart in fio.
     #[error("{0} limits reads and writes apart in fio and together here: give a mixed job none, or two jobs")]
     MixedLimit(&'static str),
+    /// Clones whose parts end where there is nothing more.
+    #[error(
+        "offset_increment={step}: the last of {jobs} jobs would have {rest} of {each}; write a smaller offset_increment, {instead}"
+    )]
+    ShortOfClones { step: Bytes, jobs: u64, rest: Bytes, each: Bytes, instead: String },
     /// An offset, and a file for each clone.
     #[error("offset with a file for each clone is not done; give a filename")]
     OffsetOfEach,
@@ -100,6 +126,13 @@ pub enum Mistake {
         "filename={0}: several files of one job are not done; write a job for each, or a design of an experiment"
     )]
     SeveralFiles(String),
+}
+
+impl Mistake {
+    /// Whether it is an option that is not done, so that the others of its job say what is asked all the same.
+    pub(super) fn is_of_an_option_not_done(&self) -> bool {
+        matches!(self, Mistake::Option { wrong: OptionMistake::NotDone(_) | OptionMistake::Unlisted, .. })
+    }
 }
 
 /// What is wrong with one option.

@@ -24,8 +24,15 @@ impl JobDraft {
         let draft = &mut self.draft;
         draft.workload.details.regions = regions;
         let size = draft.region.and_then(Amount::bytes);
-        let offset = draft.offset.bytes().unwrap_or_default();
         let jobs = u64::from(draft.workload.numjobs);
+        let separate = !matches!(target, Target::Shared(_));
+        let mut step = draft.step.bytes().unwrap_or_default();
+        if separate && step.0 > 0 && jobs > 1 {
+            draft.notes.push("offset_increment changes nothing: each clone has a file of its own".to_owned());
+            (step, draft.step) = (Bytes(0), Amount::Bytes(Bytes(0)));
+        }
+        let offset = draft.offset.bytes().unwrap_or_default();
+        let steps = step.0.checked_mul(jobs - 1).ok_or(Mistake::TimesNumjobs("offset_increment"))?;
         let of_all =
             |each: Bytes, what| each.0.checked_mul(jobs).map(Bytes).ok_or(Mistake::TimesNumjobs(what));
         let mixed = matches!(draft.workload.mix, Mix::Mixed { .. });
@@ -47,7 +54,6 @@ impl JobDraft {
                     .to_owned(),
             );
         }
-        let separate = !matches!(target, Target::Shared(_));
         if separate && offset.0 > 0 && jobs > 1 {
             return Err(Mistake::OffsetOfEach);
         }
@@ -64,7 +70,8 @@ impl JobDraft {
             draft.notes.push("random offsets may repeat (fio's norandommap)".to_owned());
         }
         let workload = draft.finish(&name).map_err(Mistake::Refused)?;
-        let file_size = size.map(|size| Bytes((size.0 / files).saturating_add(offset.0)));
+        let file_size =
+            size.map(|size| Bytes((size.0 / files).saturating_add(offset.0).saturating_add(steps)));
         let (place, options, notes) = (section.place.clone(), Vec::new(), self.draft.notes);
         let verified = self.verified;
         Ok(FileJob { name, place, group, target, file_size, workload, verified, options, notes })
@@ -88,17 +95,31 @@ impl JobDraft {
                 let of = of.ok_or(Mistake::ShareOfNothing { what, percent })?;
                 // In whole blocks, as fio has it.
                 let share = (u128::from(of.0) * u128::from(percent) / 100) as u64 / bs * bs;
-                if share == 0 && what != "offset" {
+                if share == 0 && !what.starts_with("offset") {
                     return Err(Mistake::EmptyShare { what, percent, of });
                 }
                 Ok(Bytes(share))
             }
         };
         let offset = bytes("offset", draft.offset, whole)?;
+        let step = bytes("offset_increment", draft.step, whole)?;
         let rest = whole.map(|whole| Bytes(whole.0.saturating_sub(offset.0)));
         // All of what is there is what a job without a size uses.
         let all = draft.region == Some(Amount::Percent(100)) && rest.is_none();
-        let size = draft.region.filter(|_| !all).map(|size| bytes("size", size, rest)).transpose()?;
+        // A share is of the whole, and ends where that does.
+        let part = |size| {
+            let share = bytes("size", size, whole)?;
+            let capped = rest
+                .filter(|_| matches!(size, Amount::Percent(_)))
+                .map_or(share, |rest| Bytes(share.0.min(rest.0 / bs * bs)));
+            match (size, whole) {
+                (Amount::Percent(percent), Some(of)) if capped == Bytes(0) => {
+                    Err(Mistake::EmptyShare { what: "size", percent, of })
+                }
+                _ => Ok(capped),
+            }
+        };
+        let size = draft.region.filter(|_| !all).map(part).transpose()?;
         let ends = draft.runtime.is_some() || draft.moved.is_some() || draft.latency.target > Nanos(0);
         if let (None, Some(rest), false) = (draft.region, rest, ends) {
             // As in fio: once over what is there.
@@ -106,6 +127,19 @@ impl JobDraft {
         }
         let size = size.or(draft.region.and_then(Amount::bytes));
         let moved = draft.moved.map(|moved| bytes("io_size", moved, size.or(rest))).transpose()?;
+        let jobs = u64::from(draft.workload.numjobs);
+        let last = rest.map(|rest| Bytes(rest.0.saturating_sub(step.0.saturating_mul(jobs - 1))));
+        if let (Some(last), Some(each), true) = (last, size.or(rest), step > Bytes(0) && jobs > 1)
+            && last < each
+            && (last.0 < bs || draft.runtime.is_none() || !draft.time_based)
+        {
+            let instead = match last.0 / bs * bs {
+                0 => "or fewer jobs".to_owned(),
+                size => format!("or size={size}"),
+            };
+            return Err(Mistake::ShortOfClones { step, jobs, rest: last, each, instead });
+        }
+        draft.step = Amount::Bytes(step);
         draft.offset = Amount::Bytes(offset);
         (draft.region, draft.moved) = (size.map(Amount::Bytes), moved.map(Amount::Bytes));
         Ok(())

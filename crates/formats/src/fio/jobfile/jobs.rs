@@ -1,12 +1,15 @@
 //! From sections of options to jobs.
 
-use super::known::{self, unknown, verified, without_effect};
+use super::known::{self, Verify, unknown, verify, without_effect};
 use super::lines::{Given, Section};
 use super::values::Value;
-use super::{FILES_MOST, JobFile, JobFileContext, JobFileError, Mistake, OptionMistake, Place, Service};
+use super::{
+    FILES_MOST, JobFile, JobFileContext, JobFileError, JobFileErrors, Mistake, OptionMistake, Place, Service,
+};
 use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::Workload;
 use ebbtide_model::workload::options::{Draft, Grammar, switch};
+use std::collections::HashSet;
 
 /// What a job runs on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,14 +50,14 @@ pub struct FileJob {
     pub notes: Vec<String>,
 }
 
-/// The jobs that `sections` describe.
+/// The jobs that `sections` describe; `errors` are the lines of the file that cannot be read.
 pub(super) fn jobs(
     sections: &[Section],
-    file: &str,
-    beside: &[(String, String)],
+    mut errors: Vec<JobFileError>,
+    (file, beside): (&str, &[(String, String)]),
     surroundings: &dyn JobFileContext,
-) -> Result<JobFile, JobFileError> {
-    let beside = beside_the_file(beside, sections)?;
+) -> Result<JobFile, JobFileErrors> {
+    let beside = beside_the_file(beside, sections, &mut errors);
     let mut global: Vec<&Given> = beside.iter().collect();
     let mut jobs: Vec<FileJob> = Vec::new();
     let mut group = 0;
@@ -66,21 +69,43 @@ pub(super) fn jobs(
             continue;
         }
         let given: Vec<&Given> = global.iter().copied().chain(&section.options).collect();
-        let draft = JobDraft::read(&given)?;
-        let wrong = |mistake| JobFileError { place: section.place.clone(), mistake };
-        if begins_later(&draft, &jobs, waited).map_err(wrong)? {
-            group += 1;
+        let (draft, wrong) = JobDraft::read(&given);
+        // What follows from an option that could not be read is no mistake of the file's.
+        let whole = wrong.iter().all(|error| error.mistake.is_of_an_option_not_done());
+        errors.extend(wrong);
+        if !whole {
+            continue;
+        }
+        let at_section = |mistake| JobFileError { place: section.place.clone(), mistake };
+        match begins_later(&draft, &jobs, waited) {
+            Ok(later) => group += u32::from(later),
+            Err(mistake) => errors.push(at_section(mistake)),
         }
         waited = !draft.stonewall && (waited || draft.wait_for.is_some());
-        let mut job = draft.finish(section, group, &|file| surroundings.length(file)).map_err(wrong)?;
-        job.options = as_given(&given);
-        jobs.push(job);
+        match draft.finish(section, group, &|file| surroundings.length(file)) {
+            Ok(job) => jobs.push(FileJob { options: as_given(&given), ..job }),
+            Err(mistake) => errors.push(at_section(mistake)),
+        }
     }
-    if jobs.is_empty() {
+    if jobs.is_empty() && errors.is_empty() {
         let place = Place { file: file.to_owned(), line: 1 };
-        return Err(JobFileError { place, mistake: Mistake::NoJob });
+        errors.push(JobFileError { place, mistake: Mistake::NoJob });
+    }
+    if !errors.is_empty() {
+        return Err(JobFileErrors(each_once(errors)));
+    }
+    let names: Vec<&str> =
+        sections.iter().flat_map(|s| &s.options).map(|given| given.name.as_str()).collect();
+    if let (Some(note), Some(first)) = (known::only_told(&names), jobs.first_mut()) {
+        first.notes.push(note);
     }
     Ok(JobFile { global: as_given(&global), jobs })
+}
+
+/// `errors` without repetitions: each job has the options of [global].
+fn each_once(errors: Vec<JobFileError>) -> Vec<JobFileError> {
+    let mut seen = HashSet::new();
+    errors.into_iter().filter(|error| seen.insert(error.to_string())).collect()
 }
 
 /// Whether `job` begins when those of the last group of `jobs` are done; whether one of them has `waited` for another by name.
@@ -101,15 +126,18 @@ fn begins_later(job: &JobDraft, jobs: &[FileJob], waited: bool) -> Result<bool, 
     }
 }
 
-/// What stands beside the file, as options.
-///
-/// # Errors
-/// When every job has one of them itself.
-fn beside_the_file(beside: &[(String, String)], sections: &[Section]) -> Result<Vec<Given>, JobFileError> {
+/// What stands beside the file, as options; an error for one that every job has itself.
+fn beside_the_file(
+    beside: &[(String, String)],
+    sections: &[Section],
+    errors: &mut Vec<JobFileError>,
+) -> Vec<Given> {
     let is_global = |section: &&Section| section.name.eq_ignore_ascii_case("global");
     let has = |section: &Section, name: &str| {
         let option = known::option(name).map(|option| option.name);
-        let same = |given: &Given| given.name == name || known::option(&given.name).map(|o| o.name) == option;
+        let same = |given: &Given| {
+            given.name == name || (option.is_some() && known::option(&given.name).map(|o| o.name) == option)
+        };
         section.options.iter().any(same)
     };
     let (global, jobs): (Vec<&Section>, Vec<&Section>) = sections.iter().partition(is_global);
@@ -117,10 +145,9 @@ fn beside_the_file(beside: &[(String, String)], sections: &[Section]) -> Result<
         let place = Place { file: format!("--{name}"), line: 0 };
         let in_all = !jobs.is_empty() && jobs.iter().all(|job| has(job, name));
         if in_all || global.iter().any(|section| has(section, name)) {
-            let name = name.clone();
-            return Err(JobFileError { place, mistake: Mistake::SaidInFile(name) });
+            errors.push(JobFileError { place: place.clone(), mistake: Mistake::SaidInFile(name.clone()) });
         }
-        Ok(Given { place, name: name.clone(), value: Some(value.clone()) })
+        Given { place, name: name.clone(), value: Some(value.clone()) }
     });
     given.collect()
 }
@@ -175,15 +202,16 @@ impl JobDraft {
         }
     }
 
-    fn read(given: &[&Given]) -> Result<JobDraft, JobFileError> {
-        let mut job = JobDraft::new();
+    fn read(given: &[&Given]) -> (JobDraft, Vec<JobFileError>) {
+        let (mut job, mut errors) = (JobDraft::new(), Vec::new());
         // The base of the units counts for the whole section, wherever it stands.
         let base = given.iter().filter(|given| given.name == "kb_base");
         for given in base.chain(given.iter().filter(|given| given.name != "kb_base")) {
-            let (place, value) = (given.place.clone(), given.value.as_deref());
-            job.option(&given.name, value).map_err(|mistake| JobFileError { place, mistake })?;
+            if let Err(mistake) = job.option(&given.name, given.value.as_deref()) {
+                errors.push(JobFileError { place: given.place.clone(), mistake });
+            }
         }
-        Ok(job)
+        (job, errors)
     }
 
     fn option(&mut self, name: &str, text: Option<&str>) -> Result<(), Mistake> {
@@ -206,8 +234,12 @@ impl JobDraft {
             "directory" => self.directory = Some(value.given()?.to_owned()),
             "wait_for" => self.wait_for = Some(value.given()?.to_owned()),
             "verify" => {
-                self.verified = true;
-                self.draft.notes.extend(verified(value.given()?)?);
+                let asked = verify(value.given()?)?;
+                self.verified = asked != Verify::No;
+                self.draft.notes.extend(match asked {
+                    Verify::Yes(note) => note,
+                    Verify::No => None,
+                });
             }
             "do_verify" if value.text.is_none_or(|text| text != "0") => {}
             "do_verify" => {

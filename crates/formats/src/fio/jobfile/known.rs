@@ -3,6 +3,7 @@
 use super::OptionMistake;
 use ebbtide_model::near::nearest;
 use ebbtide_model::workload::options::{Grammar, OPTIONS, WorkloadOption};
+use std::collections::BTreeSet;
 
 /// An option that is accepted and needs no field of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +69,51 @@ pub const WITHOUT_EFFECT: &[Accepted] = &[
     switch("overwrite"),
 ];
 
+/// Options that change what fio prints, what it logs, or how it prepares, and nothing here: accepted, and named once.
+pub const ONLY_TOLD: &[Accepted] = &[
+    valued("disk_util"),
+    switch("disable_lat"),
+    switch("disable_clat"),
+    switch("disable_slat"),
+    switch("disable_bw_measurement"),
+    switch("disable_bw"),
+    switch("slat_percentiles"),
+    valued("percentile_list"),
+    valued("significant_figures"),
+    valued("bwavgtime"),
+    valued("iopsavgtime"),
+    valued("write_bw_log"),
+    valued("write_lat_log"),
+    valued("write_iops_log"),
+    valued("write_hist_log"),
+    valued("log_avg_msec"),
+    valued("log_hist_msec"),
+    valued("log_hist_coarseness"),
+    valued("log_max_value"),
+    valued("log_window_value"),
+    valued("log_entries"),
+    switch("log_offset"),
+    switch("log_prio"),
+    switch("log_issue_time"),
+    valued("log_compression"),
+    switch("log_store_compressed"),
+    switch("log_unix_epoch"),
+    switch("log_alternate_epoch"),
+    switch("per_job_logs"),
+    valued("fadvise_hint"),
+    valued("clocksource"),
+    valued("gtod_cpu"),
+    switch("create_serialize"),
+    switch("create_fsync"),
+    switch("exitall_on_error"),
+    switch("allow_file_create"),
+    switch("allow_mounted_write"),
+    valued("iomem_align"),
+    valued("mem_align"),
+    switch("userspace_reap"),
+    valued("force_async"),
+];
+
 /// Options that people use and that are refused, with what to do instead.
 const REFUSED: &[(&str, &str)] = &[
     ("blocksize_range", "a range of block sizes is not done; write bssplit, with the sizes that are meant"),
@@ -81,10 +127,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("number_ios", "write io_size, the bytes of them all"),
     ("opendir", "name each file"),
     ("zonemode", "zones are not done"),
-    ("write_bw_log", "--json has what each interval showed"),
-    ("write_lat_log", "--json has what each interval showed"),
-    ("write_iops_log", "--json has what each interval showed"),
-    ("log_avg_msec", "--json has what each interval showed"),
     ("exec_prerun", "no programs are run; run it before"),
     ("exec_postrun", "no programs are run; run it afterwards"),
 ];
@@ -124,18 +166,29 @@ const CHECKSUMS: &[&str] = &[
     "xxhash",
 ];
 
-/// Whether writes are to be verified, by fio's word for how; and what the reader must know of it.
+/// What fio's `verify` asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verify {
+    /// Nothing: `0` and `none` are fio's words for that.
+    No,
+    /// That what is written is read back; and what the reader must know of it.
+    Yes(Option<String>),
+}
+
+/// What fio's word `method` asks for.
 ///
 /// # Errors
-/// When `method` is none of fio's, or checks nothing.
-pub fn verified(method: &str) -> Result<Option<String>, OptionMistake> {
+/// When it is none of fio's.
+pub fn verify(method: &str) -> Result<Verify, OptionMistake> {
     match method {
-        "crc32c" | "crc32c-intel" => Ok(None),
-        method if CHECKSUMS.contains(&method) => Ok(Some(format!(
+        "0" | "none" => Ok(Verify::No),
+        "crc32c" | "crc32c-intel" => Ok(Verify::Yes(None)),
+        method if CHECKSUMS.contains(&method) => Ok(Verify::Yes(Some(format!(
             "verify={method}: blocks carry their place, the number of their write and a CRC-32C"
-        ))),
+        )))),
         other => {
-            Err(OptionMistake::Word { found: other.to_owned(), words: "crc32c, md5, sha256, xxhash, meta" })
+            let words = "0, crc32c, md5, sha256, xxhash, meta";
+            Err(OptionMistake::Word { found: other.to_owned(), words })
         }
     }
 }
@@ -155,7 +208,27 @@ pub(super) fn honoured() -> impl Iterator<Item = &'static str> {
 
 /// Whether `name` is accepted because it changes nothing here.
 pub fn without_effect(name: &str) -> bool {
-    WITHOUT_EFFECT.iter().any(|option| option.name == name)
+    WITHOUT_EFFECT.iter().chain(ONLY_TOLD).any(|option| option.name == name)
+}
+
+/// That these options do nothing here, where there are any.
+pub fn only_told(names: &[&str]) -> Option<String> {
+    let told: Vec<&str> = names
+        .iter()
+        .copied()
+        .filter(|name| ONLY_TOLD.iter().any(|option| option.name == *name))
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect();
+    let change = match told.as_slice() {
+        [] => return None,
+        [_] => "changes",
+        _ => "change",
+    };
+    let names = told.join(", ");
+    Some(format!(
+        "{names} {change} nothing here: every operation is timed, no logs are written, and --json has what each interval showed"
+    ))
 }
 
 /// What to say of the option `name`, which is not done.
@@ -163,6 +236,6 @@ pub(super) fn unknown(name: &str) -> OptionMistake {
     if let Some((_, instead)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
         return OptionMistake::NotDone(instead);
     }
-    let known = honoured().chain(WITHOUT_EFFECT.iter().map(|option| option.name));
+    let known = honoured().chain(WITHOUT_EFFECT.iter().chain(ONLY_TOLD).map(|option| option.name));
     nearest(name, known).map_or(OptionMistake::Unlisted, OptionMistake::Misspelt)
 }

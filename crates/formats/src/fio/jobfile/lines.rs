@@ -24,78 +24,83 @@ pub(super) struct Section {
     pub(super) options: Vec<Given>,
 }
 
-/// The sections of `text` in their order.
+/// The sections of `text` in their order, and the lines that cannot be read.
 pub(super) fn sections(
     text: &str,
     file: &str,
     surroundings: &dyn JobFileContext,
-) -> Result<Vec<Section>, JobFileError> {
-    let mut reader = Reader { surroundings, sections: Vec::new(), options: 0 };
-    reader.read(text, file, 0)?;
-    Ok(reader.sections)
+) -> (Vec<Section>, Vec<JobFileError>) {
+    let mut reader = Reader { surroundings, sections: Vec::new(), options: 0, wrong: Vec::new() };
+    reader.read(text, file, 0);
+    (reader.sections, reader.wrong)
 }
 
 struct Reader<'a> {
     surroundings: &'a dyn JobFileContext,
     sections: Vec<Section>,
     options: usize,
+    wrong: Vec<JobFileError>,
 }
 
 impl Reader<'_> {
-    fn read(&mut self, text: &str, file: &str, depth: usize) -> Result<(), JobFileError> {
+    fn read(&mut self, text: &str, file: &str, depth: usize) {
         for (index, line) in text.lines().enumerate() {
-            let place = Place { file: file.to_owned(), line: index + 1 };
-            let wrong = |mistake| JobFileError { place: place.clone(), mistake };
-            // fio cuts a line at either sign, wherever it stands.
-            let line = line.split([';', '#']).next().unwrap_or("").trim();
-            if line.is_empty() {
-                continue;
-            }
-            if let Some(rest) = line.strip_prefix('[') {
-                if depth > 0 {
-                    return Err(wrong(Mistake::SectionInInclude));
-                }
-                let name =
-                    rest.strip_suffix(']').ok_or_else(|| wrong(Mistake::OpenHeading(line.to_owned())))?;
-                self.sections.push(Section { place, name: name.trim().to_owned(), options: Vec::new() });
-                continue;
-            }
-            if let Some(name) = line.strip_prefix("include").filter(|rest| rest.starts_with([' ', '\t'])) {
-                let name = name.trim().to_owned();
-                if depth >= DEPTH_MAX {
-                    return Err(wrong(Mistake::Circle { name, most: DEPTH_MAX }));
-                }
-                match self.surroundings.include(&name, file) {
-                    Ok(included) => self.read(&included, &name, depth + 1)?,
-                    Err(error) => return Err(wrong(Mistake::Include { name, error })),
-                }
-                continue;
-            }
-            let (name, value) = match line.split_once('=') {
-                Some((name, value)) => (name.trim(), Some(self.expand(value.trim(), &place)?)),
-                None => (line, None),
-            };
-            self.options += 1;
             if self.options > OPTIONS_MAX {
-                return Err(wrong(Mistake::TooMany(OPTIONS_MAX)));
+                return;
             }
-            let Some(section) = self.sections.last_mut() else {
-                return Err(wrong(Mistake::NoSection(line.to_owned())));
-            };
-            section.options.push(Given { place, name: name.to_owned(), value });
+            let place = Place { file: file.to_owned(), line: index + 1 };
+            if let Err(mistake) = self.line(line, place.clone(), depth) {
+                self.wrong.push(JobFileError { place, mistake });
+            }
         }
+    }
+
+    fn line(&mut self, line: &str, place: Place, depth: usize) -> Result<(), Mistake> {
+        // fio cuts a line at either sign, wherever it stands.
+        let line = line.split([';', '#']).next().unwrap_or("").trim();
+        if line.is_empty() {
+            return Ok(());
+        }
+        if let Some(rest) = line.strip_prefix('[') {
+            if depth > 0 {
+                return Err(Mistake::SectionInInclude);
+            }
+            let name = rest.strip_suffix(']').unwrap_or(rest).trim().to_owned();
+            self.sections.push(Section { place, name, options: Vec::new() });
+            return if rest.ends_with(']') { Ok(()) } else { Err(Mistake::OpenHeading(line.to_owned())) };
+        }
+        if let Some(name) = line.strip_prefix("include").filter(|rest| rest.starts_with([' ', '\t'])) {
+            let name = name.trim().to_owned();
+            if depth >= DEPTH_MAX {
+                return Err(Mistake::Circle { name, most: DEPTH_MAX });
+            }
+            let included = self.surroundings.include(&name, &place.file);
+            let included = included.map_err(|error| Mistake::Include { name: name.clone(), error })?;
+            self.read(&included, &name, depth + 1);
+            return Ok(());
+        }
+        self.options += 1;
+        if self.options > OPTIONS_MAX {
+            return Err(Mistake::TooMany(OPTIONS_MAX));
+        }
+        let (name, value) = match line.split_once('=') {
+            Some((name, value)) => (name.trim(), Some(self.expand(value.trim())?)),
+            None => (line, None),
+        };
+        let Some(section) = self.sections.last_mut() else {
+            return Err(Mistake::NoSection(line.to_owned()));
+        };
+        section.options.push(Given { place, name: name.to_owned(), value });
         Ok(())
     }
 
     /// `${NAME}` replaced by the variable's value; what it holds is not looked at again.
-    fn expand(&self, value: &str, place: &Place) -> Result<String, JobFileError> {
+    fn expand(&self, value: &str) -> Result<String, Mistake> {
         let mut text = String::new();
         let mut rest = value;
         while let Some((before, after)) = rest.split_once("${") {
-            let (name, tail) = after.split_once('}').ok_or_else(|| JobFileError {
-                place: place.clone(),
-                mistake: Mistake::OpenVariable(value.to_owned()),
-            })?;
+            let (name, tail) =
+                after.split_once('}').ok_or_else(|| Mistake::OpenVariable(value.to_owned()))?;
             text.push_str(before);
             text.push_str(&self.surroundings.variable(name));
             rest = tail;

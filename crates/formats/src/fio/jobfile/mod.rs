@@ -1,7 +1,7 @@
 //! fio job files: text in, jobs out. What is not understood is refused with file and line, never passed over.
 //!
-//! Units are fio's with `kb_base=1024`, its default: `4k`, `4kb` and `4K` are 4096, `4ki` and `4kib` are 4000
-//! (HOWTO, "Parameter types"); `kb_base=1000` turns them around. Times without a unit are seconds, `thinktime` and
+//! Units are as fio reads them with `kb_base=1024`, its default: `4k`, `4kb` and `4ki` are 4096, `4kib` is 4000;
+//! `kb_base=1000` turns them around. Times without a unit are seconds, `thinktime` and
 //! `startdelay` have their own.
 
 mod error;
@@ -14,10 +14,10 @@ mod lines;
 mod tests;
 pub(crate) mod values;
 
-pub use error::{JobFileError, Mistake, OptionMistake, ValueError};
+pub use error::{JobFileError, JobFileErrors, Mistake, OptionMistake, ValueError};
 pub use files::{FILES_MOST, FileOrder, NotOnFiles, Service, size_of_each};
 pub use jobs::{FileJob, Target, accept};
-pub use known::{Accepted, ONE_VALUE, WITHOUT_EFFECT, verified, without_effect};
+pub use known::{Accepted, ONE_VALUE, ONLY_TOLD, Verify, WITHOUT_EFFECT, only_told, verify, without_effect};
 
 use ebbtide_model::units::Bytes;
 use std::fmt;
@@ -67,13 +67,13 @@ pub struct JobFile {
 /// themselves, as in fio.
 ///
 /// # Errors
-/// The first thing that is wrong or that this program does not do.
+/// Everything that is wrong or that this program does not do.
 pub fn parse(
     text: &str,
     file: &str,
     beside: &[(String, String)],
     surroundings: &dyn JobFileContext,
-) -> Result<JobFile, JobFileError> {
-    let sections = lines::sections(text, file, surroundings)?;
-    jobs::jobs(&sections, file, beside, surroundings)
+) -> Result<JobFile, JobFileErrors> {
+    let (sections, wrong) = lines::sections(text, file, surroundings);
+    jobs::jobs(&sections, wrong, (file, beside), surroundings)
 }

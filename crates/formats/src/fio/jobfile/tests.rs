@@ -1,6 +1,6 @@
 use super::*;
 use ebbtide_model::units::{Bytes, Nanos};
-use ebbtide_model::workload::{Access, Arrival, IoEngine, Mix, Regions, Stop};
+use ebbtide_model::workload::{Access, Arrival, Generator, IoEngine, Mix, Regions, Stop};
 use proptest::prelude::*;
 use std::collections::HashMap;
 
@@ -23,8 +23,16 @@ impl JobFileContext for Fake {
     }
 }
 
-fn read(text: &str) -> Result<Vec<FileJob>, JobFileError> {
+fn read(text: &str) -> Result<Vec<FileJob>, JobFileErrors> {
     parse(text, "job.fio", &[], &Fake::default()).map(|file| file.jobs)
+}
+
+/// The only mistake of `text`.
+#[track_caller]
+fn mistake(read: Result<Vec<FileJob>, JobFileErrors>) -> JobFileError {
+    let mut errors = read.expect_err("is wrong").0;
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    errors.remove(0)
 }
 
 #[test]
@@ -70,7 +78,7 @@ fn without_a_filename_every_clone_has_a_file() {
     assert!(!jobs[0].workload.direct, "fio's default");
 }
 
-/// The examples of fio's manual, section "Parameter types".
+/// What fio 3.33 makes of them, which is not what its manual says of `Ki`.
 #[test]
 fn sizes_have_fios_meaning() {
     for (text, binary, bytes) in [
@@ -80,18 +88,23 @@ fn sizes_have_fios_meaning() {
         ("4kB", true, 4096),
         ("4K", true, 4096),
         ("1m", true, 1 << 20),
-        ("1mi", true, 1_000_000),
-        ("1000ki", true, 1_000_000),
+        ("1mi", true, 1 << 20),
+        ("1Mi", true, 1 << 20),
+        ("1000Ki", true, 1_024_000),
+        ("1mib", true, 1_000_000),
+        ("1000kib", true, 1_000_000),
         ("1t", true, 1 << 40),
         ("1tib", true, 1_000_000_000_000),
         ("4k", false, 4000),
+        ("4Ki", false, 4000),
+        ("4kb", false, 4000),
         ("4KiB", false, 4096),
         ("0x1000", true, 4096),
         ("0x10k", true, 16384),
     ] {
         assert_eq!(values::integer(text, binary), Ok(bytes), "{text}");
     }
-    for text in ["", "k", "4q", "1.5g", "-1", "99999999999t", "4ii", "i"] {
+    for text in ["", "k", "4q", "1.5g", "-1", "99999999999t", "4ii", "i", "4i", "4ib", "4iib", "4kiib"] {
         assert!(values::integer(text, true).is_err(), "{text}");
     }
     for (text, ns) in
@@ -115,6 +128,17 @@ fn shares_are_of_the_file_that_is_there() {
     assert_eq!(rear.stop, Stop::Size(Bytes(rest / 2 / 4096 * 4096)));
     assert_eq!(one("size=50%\nfilesize=1m\n").span, Some(Bytes(1 << 20)), "the later one counts");
     assert_eq!(one("filesize=1m\nsize=50%\n").span, half.span, "the later one counts");
+    // fio 3.33: a share is of the whole file, and ends where that does.
+    let (whole, page) = ((1u64 << 30) + 5000, |bytes: u64| bytes / 4096 * 4096);
+    for (options, span) in [
+        ("size=50%\noffset=50%", page(whole / 2)),
+        ("size=75%\noffset=50%", page(whole - page(whole / 2))),
+        ("size=50%\noffset=10%", page(whole / 2)),
+        ("size=100%\noffset=25%", page(whole - page(whole / 4))),
+    ] {
+        let half = one(&format!("{options}\n"));
+        assert_eq!((half.span, half.stop), (Some(Bytes(span)), Stop::Size(Bytes(span))), "{options}");
+    }
     let again = one("size=1m\nloops=3\nnumjobs=2\n");
     assert_eq!(again.stop, Stop::Size(Bytes(6 << 20)), "every clone, every loop");
     let whole = read("[a]\nfilename=new\nsize=100%\nruntime=5\n").expect("is right").remove(0);
@@ -138,10 +162,11 @@ fn includes_and_variables() {
     assert_eq!((workload.span, workload.bs, workload.iodepth), (Some(Bytes(1 << 20)), Bytes(8192), 7));
     assert_eq!(jobs[0].target, Target::Shared("/d/f".to_owned()));
     let circle = Fake(HashMap::from([("me.fio", "include me.fio")]));
-    let error = parse("[a]\ninclude me.fio", "job.fio", &[], &circle).expect_err("goes in circles");
+    let error = mistake(parse("[a]\nsize=1m\ninclude me.fio", "job.fio", &[], &circle).map(|file| file.jobs));
     assert!(error.mistake.to_string().contains("circle"), "{error}");
     let sections = Fake(HashMap::from([("s.fio", "\n[b]")]));
-    let error = parse("[a]\ninclude s.fio", "job.fio", &[], &sections).expect_err("has sections");
+    let error =
+        mistake(parse("[a]\nsize=1m\ninclude s.fio", "job.fio", &[], &sections).map(|file| file.jobs));
     assert_eq!(error.place.to_string(), "s.fio:2");
 }
 
@@ -171,7 +196,7 @@ fn what_is_not_done_is_refused_with_its_place() {
         ),
         ("[a]\nsize=1m\nnrfiles=4\nbs=1000", 1, "write file_service_type=sequential"),
         ("[a]\nsize=1m\nfile_service_type=zipf:1.2", 3, "is not one of roundrobin, sequential, random"),
-        ("[a]\nsize=1m\nverify=crc33", 3, "is not one of crc32c, md5"),
+        ("[a]\nsize=1m\nverify=crc33", 3, "is not one of 0, crc32c, md5"),
         ("[a]\nsize=1m\nverify=md5\ndo_verify=0", 4, "only 1 is done"),
         ("[a]\nsize=1m\nverify_backlog=9", 3, "when all of it is"),
         ("[a]\nsize=1m\nrwmixread=101", 3, "rwmixread is 101, but must be from 0 to 100"),
@@ -201,9 +226,10 @@ fn what_is_not_done_is_refused_with_its_place() {
         ("[a]\nsize=${X", 2, "without"),
         ("[a]\nsize=", 2, "no value"),
     ] {
-        let error = read(text).expect_err(text);
-        assert!(error.mistake.to_string().contains(words), "{text}: {error}");
-        assert_eq!(error.place, Place { file: "job.fio".to_owned(), line: place }, "{text}");
+        let errors = read(text).expect_err(text).0;
+        let place = Place { file: "job.fio".to_owned(), line: place };
+        let said = errors.iter().any(|e| e.place == place && e.mistake.to_string().contains(words));
+        assert!(said, "{text}: {errors:?}");
     }
 }
 
@@ -228,7 +254,8 @@ fn options_beside_the_file_are_those_of_jobs_that_have_none() {
 fn every_option_that_is_suggested_is_read() {
     let is_unknown = |name: &str| {
         let unknown = format!("{name}: {}", known::unknown(name));
-        read(&format!("[a]\n{name}=1\n")).is_err_and(|error| error.mistake.to_string() == unknown)
+        read(&format!("[a]\n{name}=1\n"))
+            .is_err_and(|errors| errors.0.iter().any(|error| error.mistake.to_string() == unknown))
     };
     for name in known::honoured() {
         assert!(!is_unknown(name), "{name}");
@@ -273,10 +300,104 @@ fn jobs_wait_for_all_before_them_or_for_one() {
 /// What the command line takes is what a job file takes.
 #[test]
 fn options_without_an_effect_are_accepted_by_themselves() {
-    for Accepted { name, .. } in known::WITHOUT_EFFECT.iter().chain(known::ONE_VALUE) {
+    for Accepted { name, .. } in known::WITHOUT_EFFECT.iter().chain(known::ONLY_TOLD).chain(known::ONE_VALUE)
+    {
         assert!(accept(name, "1").is_ok(), "{name}");
     }
     assert!(accept("opendir", "/x").is_err_and(|what| what.to_string().contains("name each file")));
+}
+
+/// What people run, in the style of what is published for clouds, databases and clusters.
+#[test]
+fn job_files_that_people_bring_run() {
+    for (text, noted) in [
+        (
+            "[global]\nbs=4K\niodepth=128\ndirect=1\nsync=0\nioengine=libaio\nrandrepeat=0\nnorandommap=1\nverify=0\ngroup_reporting\n\
+             size=1g\nramp_time=60s\nruntime=60s\ntime_based\n[read]\nstonewall\nrw=randread\n[write]\nstonewall\nrw=randwrite\n",
+            "",
+        ),
+        (
+            "[global]\nrw=randread\nioengine=libaio\niodepth=64\nsize=1g\ndirect=1\nstartdelay=5\nforce_async=4\nramp_time=5\nruntime=20\n\
+             time_based\ndisk_util=0\nclat_percentiles=0\ndisable_lat=1\ndisable_clat=1\ndisable_slat=1\nfilename=fiofile\n\
+             [test]\nname=test\nbs=4k\nstonewall\n",
+            "disable_clat, disable_lat, disable_slat, disk_util, force_async change nothing here",
+        ),
+        (
+            "[global]\nfilename=/dev/disk\ndirect=1\nverify=0\nrandrepeat=0\ntime_based\nruntime=60\nramp_time=2s\nioengine=libaio\n\
+             iodepth_batch_submit=64\niodepth_batch_complete_max=64\n[w]\nrw=write\nbs=1M\niodepth=64\nnumjobs=4\noffset_increment=128m\n",
+            "",
+        ),
+        (
+            "[global]\nclocksource=gettimeofday\nfadvise_hint=0\ncreate_serialize=0\nexitall_on_error=1\nlog_avg_msec=1000\nwrite_bw_log=x\n\
+             percentile_list=50:99\nlog_max_value=1\nsize=22m\n[wal]\nrw=write\nbs=2300\nfdatasync=1\n",
+            "clocksource, create_serialize, exitall_on_error, fadvise_hint, log_avg_msec, log_max_value, percentile_list, write_bw_log change",
+        ),
+    ] {
+        let jobs = read(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert!(jobs.iter().all(|job| !job.verified), "{text}");
+        let told = jobs.iter().flat_map(|job| &job.notes).filter(|note| note.contains("nothing here"));
+        let told: Vec<&String> = told.collect();
+        assert_eq!(told.len(), usize::from(!noted.is_empty()), "{text}: {told:?}");
+        assert!(told.iter().all(|note| note.contains(noted)), "{text}: {told:?}");
+    }
+}
+
+#[test]
+fn all_that_is_refused_is_named_in_one_go_and_once() {
+    let text = "[global]\nsize=1m\nzonemode=zbd\nopendir=/x\n[a]\nrw=read\nbs=4q\n[b]\nrw=trim\nnumber_ios=4\nioscheduler=none\n[c]\nnr_files=1\n";
+    let errors = read(text).expect_err("much is wrong");
+    let lines: Vec<(usize, String)> = errors
+        .0
+        .iter()
+        .map(|error| {
+            let what = error.mistake.to_string();
+            (error.place.line, what.split(':').next().unwrap_or_default().to_owned())
+        })
+        .collect();
+    let expected = [
+        (3, "zonemode"),
+        (4, "opendir"),
+        (7, "bs"),
+        (9, "rw"),
+        (10, "number_ios"),
+        (11, "ioscheduler"),
+        (13, "nr_files"),
+    ];
+    assert_eq!(lines, expected.map(|(line, what)| (line, what.to_owned())));
+    assert_eq!(errors.to_string().lines().count(), 7, "{errors}");
+    let many = format!("[a]\nsize=1m\n{}", "opendir=/x\n".repeat(80));
+    assert!(read(&many).expect_err("all are wrong").to_string().ends_with("and 30 more"));
+}
+
+/// fio 3.33: clone i begins at offset + i x increment, and does its size there.
+#[test]
+fn clones_begin_an_increment_apart() {
+    let jobs =
+        read("[a]\nfilename=new\nrw=write\nbs=1m\nsize=64m\nnumjobs=4\noffset=4m\noffset_increment=16m\n");
+    let job = jobs.expect("is right").remove(0);
+    assert_eq!(job.file_size, Some(Bytes((64 + 4 + 48) << 20)));
+    assert_eq!(job.workload.stop, Stop::Size(Bytes(256 << 20)));
+    for clone in 0..4u64 {
+        let mut stream = Generator::new(&job.workload, Bytes(1 << 30), 1, clone as u32).expect("has room");
+        assert_eq!(stream.budget(), Some(Bytes(64 << 20)));
+        let blocks: Vec<u64> = (0..65).map(|_| stream.next_op().offset.0 >> 20).collect();
+        let first = 4 + 16 * clone;
+        assert_eq!((blocks[0], blocks[63], blocks[64]), (first, first + 63, first), "{clone}");
+    }
+    let on_disk = |options: &str| read(&format!("[a]\nfilename=/dev/disk\nrw=read\nnumjobs=4\n{options}\n"));
+    let share = on_disk("bs=1m\nsize=10%\noffset_increment=25%\n").expect("is right").remove(0).workload;
+    assert_eq!((share.details.offset_increment, share.span), (Bytes(256 << 20), Some(Bytes(102 << 20))));
+    let short = mistake(on_disk("bs=1m\nsize=50%\noffset_increment=25%")).to_string();
+    assert!(
+        short.contains("the last of 4 jobs would have") && short.contains("or size=268435456"),
+        "{short}"
+    );
+    on_disk("size=50%\noffset_increment=25%\nruntime=1\ntime_based").expect("a time ends it");
+    let none = mistake(on_disk("size=50%\noffset_increment=50%\nruntime=1\ntime_based")).to_string();
+    assert!(none.contains("or fewer jobs"), "{none}");
+    let each = read("[a]\nrw=write\nsize=16m\nnumjobs=4\noffset_increment=4m\n").expect("is right").remove(0);
+    assert!(each.notes.iter().any(|note| note.contains("a file of its own")), "{:?}", each.notes);
+    assert_eq!((each.file_size, each.workload.details.offset_increment), (Some(Bytes(16 << 20)), Bytes(0)));
 }
 
 proptest! {

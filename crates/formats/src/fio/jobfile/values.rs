@@ -5,7 +5,7 @@ use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::workload::TextError;
 use ebbtide_model::workload::options::{Amount, Read, Written, switch};
 
-/// A whole number with fio's suffixes; `binary` is `kb_base=1024`, with which `k` is 1024 and `ki` is 1000.
+/// A whole number with fio's suffixes; `binary` is `kb_base=1024`, with which `k`, `kb` and `ki` are 1024 and `kib` is 1000.
 pub(super) fn integer(text: &str, binary: bool) -> Result<u64, ValueError> {
     let text = text.trim();
     let wrong = || ValueError::NoNumber(text.to_owned());
@@ -18,13 +18,17 @@ pub(super) fn integer(text: &str, binary: bool) -> Result<u64, ValueError> {
     let (number, unit) = digits.split_at(end);
     let number = u64::from_str_radix(number, radix).map_err(|_| wrong())?;
     let unit = unit.trim().to_ascii_lowercase();
-    let unit = unit.strip_suffix('b').unwrap_or(&unit);
-    let (letter, iec) = match unit.strip_suffix('i') {
+    // fio turns the base around for the whole of `kib` only: `ki` is `k`.
+    let (letter, turned) = match unit.strip_suffix("ib") {
         Some(letter) => (letter, true),
-        None => (unit, false),
+        None => (unit.strip_suffix('b').unwrap_or(&unit), false),
+    };
+    let letter = match letter.strip_suffix('i') {
+        Some(letter @ ("k" | "m" | "g" | "t" | "p")) if !turned => letter,
+        _ => letter,
     };
     let power = match letter {
-        "" if !iec => 0,
+        "" if !turned => 0,
         "k" => 1,
         "m" => 2,
         "g" => 3,
@@ -32,7 +36,7 @@ pub(super) fn integer(text: &str, binary: bool) -> Result<u64, ValueError> {
         "p" => 5,
         _ => return Err(wrong()),
     };
-    let base: u64 = if iec == binary { 1000 } else { 1024 };
+    let base: u64 = if turned == binary { 1000 } else { 1024 };
     number.checked_mul(base.pow(power)).ok_or_else(|| ValueError::TooLarge(text.to_owned()))
 }
 

@@ -6,9 +6,31 @@ fn values() -> impl Strategy<Value = Vec<u64>> {
     prop::collection::vec((0u32..44, any::<u64>()).prop_map(|(bits, v)| v & ((1 << bits) - 1)), 1..300)
 }
 
-fn oracle_percentile(sorted: &[u64], p: f64) -> u64 {
-    let rank = (p / 100.0 * sorted.len() as f64).ceil() as usize;
-    sorted[rank.clamp(1, sorted.len()) - 1]
+/// `p` in whole numbers: thousandths of a percent.
+fn oracle_percentile(sorted: &[u64], p: u64) -> u64 {
+    let enough = |rank: &usize| *rank as u64 * 100_000 >= p * sorted.len() as u64;
+    let rank = (1..=sorted.len()).find(enough).expect("all of them are enough");
+    sorted[rank - 1]
+}
+
+/// The slowest of a thousand is their maximum, and no percentile below it.
+#[test]
+fn ranks_are_whole_numbers() {
+    for (p, count, expected) in [
+        (99.9, 1000, 999),
+        (99.9, 1001, 1000),
+        (99.9, 1_000_000_000, 999_000_000),
+        (99.99, 10_000, 9999),
+        (99.5, 200, 199),
+        (50.0, 2, 1),
+        (0.0, 5, 1),
+        (1.0, 1, 1),
+        (100.0, u64::MAX, u64::MAX),
+    ] {
+        assert_eq!(rank(p, count), expected, "p{p} of {count}");
+    }
+    let thousand = dense(&(1..=1000).collect::<Vec<_>>());
+    assert_eq!((thousand.percentile(99.9), thousand.max()), (Some(999), Some(1000)));
 }
 
 fn dense(values: &[u64]) -> Histogram {
@@ -109,11 +131,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn percentiles_agree_with_a_sorted_vector(values in values(), p in 0.0..=100.0f64) {
+    fn percentiles_agree_with_a_sorted_vector(values in values(), thousandths in 0..=100_000u64) {
+        let p = thousandths as f64 / 1000.0;
         let histogram = dense(&values);
         let mut sorted = values.clone();
         sorted.sort_unstable();
-        let exact = oracle_percentile(&sorted, p);
+        let exact = oracle_percentile(&sorted, thousandths);
         let got = histogram.percentile(p).expect("not empty");
         // The last bucket also holds everything above the range.
         if exact < bounds_of(BUCKETS - 1).0 {

@@ -4,7 +4,7 @@ use super::{Grammar, OPTIONS, Refusal, Refused, WorkloadOption, named};
 use crate::units::{Bytes, Nanos, format_number};
 use crate::workload::{
     Access, Arrival, Conditions, Criterion, Details, Distribution, Floor, IoEngine, LatencyTarget, Mix,
-    Sequence, SteadyState, Stop, Workload,
+    Regions, Sequence, SteadyState, Stop, Workload,
 };
 
 /// Smallest unit of O_DIRECT on any disk.
@@ -73,6 +73,8 @@ pub struct Draft {
     pub moved: Option<Amount>,
     /// Where the used part begins.
     pub offset: Amount,
+    /// How far behind one job's beginning that of the next is.
+    pub step: Amount,
     /// How many times as many bytes.
     pub loops: u32,
     /// Length of the measurement.
@@ -114,6 +116,7 @@ impl Draft {
             region: None,
             moved: None,
             offset: Amount::Bytes(Bytes(0)),
+            step: Amount::Bytes(Bytes(0)),
             loops: 1,
             runtime: None,
             time_based: false,
@@ -256,6 +259,8 @@ impl Draft {
         let writes = self.workload.writes();
         let details = self.workload.details;
         let split = self.workload.split.as_ref();
+        // What one job has is not shared out.
+        let step = self.step.bytes().filter(|_| self.workload.numjobs > 1).unwrap_or_default();
         Ok(Workload {
             name: name.to_owned(),
             bs: split.map_or(self.workload.bs, |split| split.largest(self.workload.mix)),
@@ -273,6 +278,8 @@ impl Draft {
             },
             details: Details {
                 offset: self.offset.bytes().unwrap_or_default(),
+                offset_increment: step,
+                regions: if step > Bytes(0) { Regions::Shared } else { details.regions },
                 time_limit,
                 fsync_every: details.fsync_every.filter(|_| writes),
                 fdatasync_every: details.fdatasync_every.filter(|_| writes),
@@ -466,7 +473,10 @@ impl Draft {
         {
             wrong("rw", "read:-8k");
         }
-        for (name, bytes) in [("bs", self.workload.bs), ("offset", self.offset.bytes().unwrap_or_default())] {
+        let of = |amount: Amount| amount.bytes().unwrap_or_default();
+        let aligned =
+            [("bs", self.workload.bs), ("offset", of(self.offset)), ("offset_increment", of(self.step))];
+        for (name, bytes) in aligned {
             if name == "bs" && self.workload.split.is_some() {
                 continue;
             }

@@ -1,7 +1,7 @@
 //! The table of the options, in the order in which they are listed.
 
 use super::Grammar::{Command, Experiment, JobFile};
-use super::{After, Draft, Kind, Refused, Simulated, Unused, Word, WorkloadOption};
+use super::{After, Amount, Draft, Kind, Refused, Simulated, Unused, Word, WorkloadOption};
 use crate::units::{Bytes, Nanos};
 use crate::workload::{
     Access, Arrival, ContinueOnError, Criterion, Distribution, IoEngine, Mix, Sequence, Sizes, Split, Stop,
@@ -311,6 +311,14 @@ pub static OPTIONS: &[WorkloadOption] = &[
         name: "offset", absent: &[Experiment], default: same("0"), doc: "Where the used part of the target begins",
         kind: Kind::Amount { least: Bytes(0), set: |d, offset| d.offset = offset },
         fio: |w| Some(w.details.offset.0).filter(|offset| *offset > 0).map(|offset| offset.to_string()), ..OPTION
+    },
+    WorkloadOption {
+        name: "offset_increment", absent: &[Experiment], default: same("0"),
+        doc: "Each job begins so many bytes behind the one before it; the used part is then that of each",
+        kind: Kind::Amount { least: Bytes(0), set: |d, step| d.step = step },
+        unused: &[unused("there is one job", Some(("numjobs", "4")), Refused::NotInJobFiles,
+            |d| d.step != Amount::Bytes(Bytes(0)) && d.workload.numjobs == 1)],
+        fio: |w| Some(w.details.offset_increment.0).filter(|step| *step > 0).map(|step| step.to_string()), ..OPTION
     },
     WorkloadOption {
         name: "ramp_time", default: same("0s"), doc: "Time before the measurement that is run but not counted",

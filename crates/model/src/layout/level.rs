@@ -6,7 +6,7 @@ use super::parity::{Parity, ParityPiece};
 use super::piece::Piece;
 use super::raid10::Raid10;
 use super::stripe::Stripe;
-use super::{ArrayKind, LayoutError, Role};
+use super::{Arrangement, ArrayKind, LayoutError, Role};
 use crate::units::{ArrayOffset, Bytes, MemberOffset};
 
 /// The geometry of one array.
@@ -68,6 +68,14 @@ impl Level {
         }
     }
 
+    /// How the copies of chunks are placed, on levels that place them.
+    pub fn arrangement(&self) -> Option<Arrangement> {
+        match self {
+            Level::Raid10(l) => Some(l.arrangement()),
+            Level::Linear(_) | Level::Stripe(_) | Level::Mirror(_) | Level::Parity(_) => None,
+        }
+    }
+
     /// A chunk, and all data chunks of a stripe that shares parity; `None` on levels without.
     pub fn stripe(&self) -> Option<(Bytes, Bytes)> {
         match self {
@@ -86,6 +94,39 @@ impl Level {
             Level::Raid10(l) => l.split(copy, offset, length, sink),
             Level::Parity(l) => l.split(offset, length, sink),
         }
+    }
+
+    /// Where the first copy of what md reads with one request is: a mirror's and that of an array in which every member has
+    /// everything is one piece.
+    pub fn requests(&self, offset: ArrayOffset, length: Bytes, sink: &mut impl FnMut(Piece)) {
+        match self {
+            Level::Raid10(l) if l.is_mirror() => {
+                sink(Piece { slot: 0, offset: offset.on_member(), length, array_offset: offset });
+            }
+            level => level.split(0, offset, length, sink),
+        }
+    }
+
+    /// Copy number `copy` of what [`Level::requests`] found the first of.
+    pub fn copy_of(&self, first: Piece, copy: u32) -> Piece {
+        match self {
+            Level::Mirror(_) => Piece { slot: copy as usize, ..first },
+            Level::Raid10(l) if l.is_mirror() => Piece { slot: copy as usize, ..first },
+            level => {
+                let mut found = first;
+                level.split(copy, first.array_offset, first.length, &mut |piece| found = piece);
+                found
+            }
+        }
+    }
+
+    /// The members with the parity of what is at `at` of the others.
+    pub fn parity_slots(&self, at: MemberOffset) -> impl Iterator<Item = usize> + use<> {
+        let (first, count, members) = match self {
+            Level::Parity(l) => l.parity_slots(at),
+            Level::Linear(_) | Level::Stripe(_) | Level::Mirror(_) | Level::Raid10(_) => (0, 0, 1),
+        };
+        (first..first + count).map(move |slot| slot % members)
     }
 
     /// The parity that depends on this extent; nothing on levels without.

@@ -1,5 +1,6 @@
 //! A layout compiled for mapping: the tree of arrays as a flat list of levels.
 
+use super::balance::{Choice, Reads};
 use super::level::Level;
 use super::piece::Piece;
 use super::{ArrayKind, Extent, ExtentError, LayoutError, LayoutNode, Reverse, Role};
@@ -28,7 +29,7 @@ pub struct Map {
 #[derive(Debug, Clone)]
 struct Node {
     level: Level,
-    members: Vec<Slot>,
+    members: Vec<Place>,
     /// Most copies that one of the members keeps of its own bytes.
     inner_copies: u32,
     /// Copies of every byte, over this level and those below it.
@@ -36,10 +37,12 @@ struct Node {
     parent: Option<Parent>,
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Slot {
+/// A member of one of the arrays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// A leaf volume, by its index.
     Volume(usize),
-    /// Index among the nodes.
+    /// An array, by its index among the arrays of the map.
     Array(usize),
 }
 
@@ -98,8 +101,8 @@ impl Map {
         for (slot, member) in compiled.iter().enumerate() {
             let parent = Some(Parent { node: index, slot });
             match *member {
-                Slot::Volume(volume) => self.parents[volume] = parent,
-                Slot::Array(node) => self.nodes[node].parent = parent,
+                Place::Volume(volume) => self.parents[volume] = parent,
+                Place::Array(node) => self.nodes[node].parent = parent,
             }
         }
         self.nodes.push(Node { level, members: compiled, inner_copies, copies, parent: None });
@@ -112,7 +115,7 @@ impl Map {
         members: &[LayoutNode],
         member_sizes: &[Bytes],
         depth: usize,
-        compiled: &mut Vec<Slot>,
+        compiled: &mut Vec<Place>,
         sizes: &mut Vec<Bytes>,
     ) -> Result<(), LayoutError> {
         if depth > DEPTH_MAX {
@@ -128,7 +131,7 @@ impl Map {
                         return Err(LayoutError::VolumeTwice { index: *volume });
                     }
                     self.leaves.push(*volume);
-                    compiled.push(Slot::Volume(*volume));
+                    compiled.push(Place::Volume(*volume));
                     sizes.push(size);
                 }
                 // A concatenation of concatenations is one: the walk has a level less.
@@ -137,7 +140,7 @@ impl Map {
                 }
                 LayoutNode::Array { kind, members } => {
                     let node = self.compile(*kind, members, member_sizes, depth + 1)?;
-                    compiled.push(Slot::Array(node));
+                    compiled.push(Place::Array(node));
                     sizes.push(self.nodes[node].level.capacity());
                 }
             }
@@ -145,10 +148,10 @@ impl Map {
         Ok(())
     }
 
-    fn copies_of(&self, member: Slot) -> u32 {
+    fn copies_of(&self, member: Place) -> u32 {
         match member {
-            Slot::Volume(_) => 1,
-            Slot::Array(node) => self.nodes[node].copies,
+            Place::Volume(_) => 1,
+            Place::Array(node) => self.nodes[node].copies,
         }
     }
 
@@ -238,6 +241,70 @@ impl Map {
         Ok(())
     }
 
+    /// Reads every byte of this extent from the copy that `reads` chooses: once for each request that md would send to one
+    /// member, which a mirror sends whole and RAID10 by chunks.
+    ///
+    /// # Errors
+    /// Beyond the capacity; nothing was called then.
+    pub fn read_chosen(
+        &self,
+        offset: ArrayOffset,
+        length: Bytes,
+        reads: &mut dyn Reads,
+    ) -> Result<(), ExtentError> {
+        self.check(offset, length)?;
+        if length > Bytes(0) {
+            self.chosen(self.root(), offset, length, offset, reads);
+        }
+        Ok(())
+    }
+
+    /// [`Map::read_chosen`] of an extent of `node`, which is at `array_offset` of the whole array.
+    fn chosen(
+        &self,
+        node: usize,
+        offset: ArrayOffset,
+        length: Bytes,
+        array_offset: ArrayOffset,
+        reads: &mut dyn Reads,
+    ) {
+        let Node { level, members, .. } = &self.nodes[node];
+        level.requests(offset, length, &mut |first: Piece| {
+            let copy = match level.copies() {
+                1 => 0,
+                _ => reads.choose(&Choice { level, members, piece: first }),
+            };
+            let piece = if copy == 0 { first } else { level.copy_of(first, copy) };
+            let array_offset = array_offset + (first.array_offset - offset);
+            match members[piece.slot] {
+                Place::Volume(member) => {
+                    reads.read(data_extent(member, Piece { array_offset, ..piece }, copy));
+                }
+                Place::Array(below) => {
+                    self.chosen(below, piece.offset.in_array(), piece.length, array_offset, reads);
+                }
+            }
+        });
+    }
+
+    /// The leaf volumes below each of the arrays, in the order of [`Place::Array`].
+    pub fn volumes_of_arrays(&self) -> Vec<Vec<usize>> {
+        let mut all: Vec<Vec<usize>> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            let below = node.members.iter().flat_map(|member| match member {
+                Place::Volume(volume) => vec![*volume],
+                Place::Array(below) => all[*below].clone(),
+            });
+            all.push(below.collect());
+        }
+        all
+    }
+
+    /// The members of the outermost array, by position, that hold the parity of what is at `at` of the others.
+    pub fn parity_slots(&self, at: MemberOffset) -> impl Iterator<Item = usize> + use<> {
+        self.nodes[self.root()].level.parity_slots(at)
+    }
+
     /// One copy of the extent with contiguous neighbours merged.
     #[inline]
     fn merged(
@@ -285,12 +352,12 @@ impl Map {
         };
         let first_copy = outer * node.inner_copies;
         node.level.split(outer, offset, length, &mut |piece: Piece| match node.members[piece.slot] {
-            Slot::Volume(member) => {
+            Place::Volume(member) => {
                 if inner == 0 || follow == Follow::Around {
                     sink(data_extent(member, piece, first_copy));
                 }
             }
-            Slot::Array(below) => {
+            Place::Array(below) => {
                 let copies = self.nodes[below].copies;
                 let inner = if follow == Follow::Around { inner % copies } else { inner };
                 if inner < copies {
@@ -364,8 +431,8 @@ impl Map {
         node.level.parity(offset, length, &mut |p| {
             let start = found.len();
             match node.members[p.piece.slot] {
-                Slot::Volume(member) => found.push(data_extent(member, p.piece, 0)),
-                Slot::Array(below) => {
+                Place::Volume(member) => found.push(data_extent(member, p.piece, 0)),
+                Place::Array(below) => {
                     let offset = p.piece.offset.in_array();
                     for copy in 0..self.nodes[below].copies {
                         self.walk(below, copy, Follow::Exactly, offset, p.piece.length, &mut |e| {
@@ -384,7 +451,7 @@ impl Map {
         // Parity inside the members that hold the data.
         for copy in 0..node.level.copies() {
             node.level.split(copy, offset, length, &mut |piece| {
-                if let Slot::Array(below) = node.members[piece.slot] {
+                if let Place::Array(below) = node.members[piece.slot] {
                     self.parity_of(below, piece.offset.in_array(), piece.length, found);
                 }
             });

@@ -84,6 +84,15 @@ impl Raid10 {
         self.copies.get() as u32
     }
 
+    pub fn arrangement(&self) -> Arrangement {
+        self.arrangement
+    }
+
+    /// Whether every member has everything, at its own place.
+    pub fn is_mirror(&self) -> bool {
+        self.arrangement == Arrangement::Near && self.copies.get() == self.members.get()
+    }
+
     #[inline]
     pub fn split(&self, copy: u32, offset: ArrayOffset, length: Bytes, sink: &mut impl FnMut(Piece)) {
         let copy = u64::from(copy);

@@ -224,8 +224,6 @@ impl Done {
 }
 
 impl Array {
-    /// `unit`: what all operations are multiples of.
-    ///
     /// # Errors
     /// When the layout is impossible on these volumes or one of them has no size or shape.
     pub(super) fn new(
@@ -233,7 +231,6 @@ impl Array {
         design: &Design,
         max_request: Option<Bytes>,
         clients: usize,
-        unit: Bytes,
         mut model: impl FnMut(usize) -> Option<Model>,
     ) -> Result<Self, BackendError> {
         let sizes: Vec<Bytes> =
@@ -274,7 +271,7 @@ impl Array {
                     && members.len() <= MEMBERS_MAX
                     && members.iter().all(|member| matches!(member, LayoutNode::Volume(_))) =>
             {
-                kind.chunk().map(|chunk| Stripes::new(members.len(), chunk, unit))
+                kind.chunk().map(|chunk| Stripes::new(members.len(), chunk))
             }
             _ => None,
         };

@@ -44,9 +44,9 @@ use ebbtide_model::backend::{Backend, BackendError, BackendKind, Control, Invent
 use ebbtide_model::experiment::{Design, Experiment};
 use ebbtide_model::samples::{Execution, TrialSamples};
 use ebbtide_model::schedule::Trial;
-use ebbtide_model::units::{Bytes, UnixTime};
+use ebbtide_model::units::UnixTime;
 use ebbtide_model::volume::Model;
-use ebbtide_model::workload::{Sequence, Workload};
+use ebbtide_model::workload::Workload;
 use load::{Load, Work};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -129,13 +129,6 @@ pub fn simulate(
     simulate_within(Work::USUAL, experiment, seed, design, workload, trial, control)
 }
 
-/// What all operations of `workload` on the array are multiples of, or a page.
-fn unit(workload: &Workload) -> Bytes {
-    let plain = workload.direct && workload.split.is_none() && workload.details.sequence == Sequence::Plain;
-    let aligned = (workload.details.offset % workload.bs).0 == 0 && plain;
-    if aligned { workload.bs } else { stripes::PAGE }
-}
-
 /// The same, taking at most so much `work`.
 fn simulate_within(
     work: Work,
@@ -155,7 +148,7 @@ fn simulate_within(
         Some(Model::with_history(shape, life, here, age))
     };
     let (max_request, clients) = (environment.host.max_request, environment.clients as usize);
-    let array = Array::new(experiment, design, max_request, clients, unit(workload), model)?;
+    let array = Array::new(experiment, design, max_request, clients, model)?;
     let outcome = Load::new(workload, environment, array, trial.seed, control, work)?.run()?;
     let observed = observe::observe(experiment, &environment.host, design, &outcome);
     let mut members = outcome.recorded.members;

@@ -12,8 +12,9 @@
 //!   (reconstruct-write), whichever is fewer, of equals the rest (`handle_stripe_dirtying`).
 //! - While any line reads for that, others wait, and what is written meanwhile may complete them. When none reads any more,
 //!   all that wait begin (`raid5_activate_delayed`).
-//! - Pages of a line stay known until newer lines take its place (`stripe_cache_size`, 256).
-//! - Lines side by side that want the same of a member at the same instant are one request there.
+//! - The cache has so many lines; writes for which none is free wait until a quarter is.
+//! - Pages of a line stay known until newer lines take its place.
+//! - Lines side by side in one chunk that want the same of a member at the same instant are one request there.
 //!
 //! Reads of an array with all its members go past the cache; with a failed one they go through it, and a page of the failed
 //! member is computed from all others.
@@ -24,11 +25,13 @@ use ebbtide_model::layout::Map;
 use ebbtide_model::units::{Bytes, Instant, MemberOffset};
 use ebbtide_model::workload::OpKind;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 
-/// Bytes of every member that the cache holds: 256 pages.
-const CACHED: Bytes = Bytes(256 * PAGE.0);
-pub(super) const PAGE: Bytes = Bytes(4096);
+/// Lines that the cache has (`stripe_cache_size`).
+const LINES: usize = 256;
+/// Lines in use below which writes go on that found none free.
+const LINES_RESUMED: usize = LINES * 3 / 4;
+const PAGE: Bytes = Bytes(4096);
 /// Most members that a set has room for.
 pub(super) const MEMBERS_MAX: usize = 128;
 
@@ -53,8 +56,6 @@ struct Line {
     phase: Phase,
     /// Whether it counts among those that read.
     active: bool,
-    /// Whether it is among those to look at.
-    touched: bool,
     /// Members whose page is known, from this instant on.
     known: Members,
     known_at: Instant,
@@ -69,10 +70,13 @@ struct Line {
 }
 
 impl Line {
+    fn is_in_use(&self) -> bool {
+        self.new != 0 || self.phase != Phase::Idle
+    }
+
     const EMPTY: Line = Line {
         phase: Phase::Idle,
         active: false,
-        touched: false,
         known: 0,
         known_at: Instant::START,
         new: 0,
@@ -86,21 +90,35 @@ impl Line {
 /// A write whose lines are not all written.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
-    lines: u32,
+    lines: usize,
     end: Instant,
+}
+
+/// New pages of one line, by a write that waits for its turn.
+#[derive(Debug, Clone, Copy)]
+struct Arrival {
+    line: u64,
+    new: Members,
+    whole: Members,
+    id: u32,
+    client: usize,
 }
 
 /// The cache.
 #[derive(Debug, Clone)]
 pub(super) struct Stripes {
-    /// Bytes of one member in a line: no less than a page, and more where all operations and chunks are multiples.
-    page: Bytes,
     members: usize,
+    /// Lines of a chunk.
+    chunk: u64,
     lines: HashMap<u64, Line>,
     /// Lines in order of use, with when that was.
     by_use: VecDeque<(u64, u64)>,
     clock: u64,
-    touched: Vec<u64>,
+    /// What has not come to its lines yet, and whether it waits for lines to be free.
+    arrivals: VecDeque<Arrival>,
+    full: bool,
+    /// Lines with new pages, or with something under way.
+    in_use: usize,
     delayed: Vec<u64>,
     active: usize,
     /// Ends of what is under way.
@@ -119,20 +137,17 @@ struct Wish {
 }
 
 impl Stripes {
-    /// Over so many members, for operations that are multiples of `unit`.
-    pub(super) fn new(members: usize, chunk: Bytes, unit: Bytes) -> Self {
-        let (mut page, mut rest) = (chunk.0, unit.0);
-        while rest > 0 {
-            (page, rest) = (rest, page % rest);
-        }
-        let page = if page.is_multiple_of(PAGE.0) { Bytes(page) } else { PAGE };
+    /// Over so many members.
+    pub(super) fn new(members: usize, chunk: Bytes) -> Self {
         Stripes {
-            page,
             members,
+            chunk: (chunk.0 / PAGE.0).max(1),
             lines: HashMap::new(),
             by_use: VecDeque::new(),
             clock: 0,
-            touched: Vec::new(),
+            arrivals: VecDeque::new(),
+            full: false,
+            in_use: 0,
             delayed: Vec::new(),
             active: 0,
             ends: BinaryHeap::new(),
@@ -148,10 +163,9 @@ impl Stripes {
     }
 
     /// The lines of a part of a member, and whether each is touched as a whole.
-    fn lines_of(&self, part: &Part) -> impl Iterator<Item = (u64, bool)> + use<> {
-        let (page, begin, end) = (self.page.0, part.offset.0, part.offset.0 + part.length.0);
-        (begin / page..end.div_ceil(page))
-            .map(move |line| (line, begin <= line * page && (line + 1) * page <= end))
+    fn lines_of(part: &Part) -> impl Iterator<Item = (u64, bool)> + use<> {
+        let (page, begin, end) = (PAGE.0, part.offset.0, part.offset.0 + part.length.0);
+        (begin / page..end.div_ceil(page)).map(move |line| (line, begin <= line * page && (line + 1) * page <= end))
     }
 
     fn line(&mut self, number: u64) -> &mut Line {
@@ -164,26 +178,43 @@ impl Stripes {
 
     /// Takes a write, number `id` among those that are not done: its data are these parts of members.
     pub(super) fn write(&mut self, now: Instant, id: u32, client: usize, parts: &[Part]) {
-        let mut lines = 0;
+        let mut lines: BTreeMap<u64, (Members, Members)> = BTreeMap::new();
         for part in parts {
-            for (number, whole) in self.lines_of(part) {
-                let line = self.line(number);
-                let member = 1 << part.member;
-                line.new |= member;
-                line.whole |= if whole { member } else { 0 };
-                line.client = client;
-                if line.waiting.last() != Some(&id) {
-                    line.waiting.push(id);
-                    lines += 1;
-                }
-                if !line.touched {
-                    line.touched = true;
-                    self.touched.push(number);
-                }
+            for (number, whole) in Self::lines_of(part) {
+                let (new, all_new) = lines.entry(number).or_default();
+                *new |= 1 << part.member;
+                *all_new |= if whole { 1 << part.member } else { 0 };
             }
         }
-        self.pending.insert(id, Pending { lines, end: now });
-        self.due = self.due.min(now);
+        self.pending.insert(id, Pending { lines: lines.len(), end: now });
+        let arrival = |(line, (new, whole))| Arrival { line, new, whole, id, client };
+        self.arrivals.extend(lines.into_iter().map(arrival));
+        if !self.full {
+            self.due = self.due.min(now);
+        }
+    }
+
+    /// Lets the pages of the next write come to their lines, as far as lines are free.
+    fn admit(&mut self) -> Vec<u64> {
+        let mut lines = Vec::new();
+        self.full &= self.in_use >= LINES_RESUMED;
+        let next = self.arrivals.front().map(|arrival| arrival.id);
+        while let Some(arrival) = self.arrivals.front().copied().filter(|arrival| Some(arrival.id) == next) {
+            let in_use = self.lines.get(&arrival.line).is_some_and(Line::is_in_use);
+            self.full |= !in_use && self.in_use >= LINES;
+            if self.full {
+                break;
+            }
+            self.arrivals.pop_front();
+            self.in_use += usize::from(!in_use);
+            let line = self.line(arrival.line);
+            line.new |= arrival.new;
+            line.whole |= arrival.whole;
+            line.client = arrival.client;
+            line.waiting.push(arrival.id);
+            lines.push(arrival.line);
+        }
+        lines
     }
 
     /// Reads these parts although members have failed; says when they are there.
@@ -204,7 +235,7 @@ impl Stripes {
         let mut wishes = Vec::new();
         let mut last = now;
         for part in parts {
-            for (number, _) in self.lines_of(part) {
+            for (number, _) in Self::lines_of(part) {
                 let all = self.all();
                 let line = self.line(number);
                 last = last.max(line.known_at);
@@ -245,41 +276,60 @@ impl Stripes {
         done: &mut Vec<(u32, Instant)>,
     ) -> Result<(), Lost> {
         check(failed, map)?;
-        let mut look = std::mem::take(&mut self.touched);
+        let mut look = Vec::new();
         while let Some(Reverse((_, number))) = self.ends.peek().copied().filter(|end| end.0.0 <= now) {
             self.ends.pop();
             let Some(line) = self.lines.get_mut(&number) else { continue };
-            if line.phase == Phase::Writing {
-                line.phase = Phase::Idle;
+            match line.phase {
+                // Somebody else reads more of it.
+                Phase::Reading if line.known_at > now => {
+                    self.ends.push(Reverse((line.known_at, number)));
+                    continue;
+                }
+                Phase::Reading => line.phase = Phase::Idle,
+                Phase::Writing => {
+                    line.phase = Phase::Idle;
+                    self.in_use -= usize::from(!line.is_in_use());
+                }
+                Phase::Idle | Phase::Delayed => {}
             }
             look.push(number);
         }
         look.sort_unstable();
         look.dedup();
         loop {
-            let mut wishes = Vec::new();
-            let mut begun = Vec::new();
-            for number in look {
-                self.look_at(now, number, failed, map, &mut wishes, &mut begun);
+            let (mut wishes, mut begun) = (Vec::new(), Vec::new());
+            while !look.is_empty() {
+                for number in std::mem::take(&mut look) {
+                    self.look_at(now, number, failed, map, &mut wishes, &mut begun);
+                }
+                if self.active == 0 {
+                    look = self.activate();
+                }
             }
             self.begin(now, wishes, begun, below, recorder, done);
-            if self.active > 0 || self.delayed.is_empty() {
+            look = self.admit();
+            if look.is_empty() {
                 break;
-            }
-            look = std::mem::take(&mut self.delayed);
-            look.retain(|number| self.lines.get(number).is_some_and(|line| line.phase == Phase::Delayed));
-            look.sort_unstable();
-            look.dedup();
-            for number in &look {
-                if let Some(line) = self.lines.get_mut(number) {
-                    (line.phase, line.active) = (Phase::Idle, true);
-                    self.active += 1;
-                }
             }
         }
         self.forget();
         self.due = self.ends.peek().map_or(Instant::NEVER, |end| end.0.0);
         Ok(())
+    }
+
+    /// Lets the lines begin that wait.
+    fn activate(&mut self) -> Vec<u64> {
+        let mut begin = std::mem::take(&mut self.delayed);
+        begin.retain(|number| match self.lines.get_mut(number) {
+            Some(line) if line.phase == Phase::Delayed && !line.active => {
+                (line.phase, line.active) = (Phase::Idle, true);
+                self.active += 1;
+                true
+            }
+            _ => false,
+        });
+        begin
     }
 
     /// What one line wants next.
@@ -294,14 +344,15 @@ impl Stripes {
     ) {
         let all = self.all();
         let Some(line) = self.lines.get_mut(&number) else { return };
-        line.touched = false;
-        if line.phase == Phase::Reading && line.known_at <= now {
-            line.phase = Phase::Idle;
-        }
         if line.new == 0 || matches!(line.phase, Phase::Reading | Phase::Writing) {
             return;
         }
-        let at = MemberOffset(number * self.page.0);
+        if line.known_at > now {
+            line.phase = Phase::Reading;
+            self.ends.push(Reverse((line.known_at, number)));
+            return;
+        }
+        let at = MemberOffset(number * PAGE.0);
         let parity = map.parity_slots(at).fold(0, |set: Members, slot| set | 1 << slot);
         let modify = (line.new | parity) & !line.known;
         let reconstruct = all & !parity & !line.whole & !line.known;
@@ -374,11 +425,13 @@ impl Stripes {
         wishes.sort_unstable();
         wishes.dedup();
         let mut ends: HashMap<u64, Instant> = HashMap::new();
-        let follows = |a: &Wish, b: &Wish| (a.write, a.member, a.line + 1) == (b.write, b.member, b.line);
+        let follows = |a: &Wish, b: &Wish| {
+            (a.write, a.member, a.line + 1) == (b.write, b.member, b.line) && b.line % self.chunk != 0
+        };
         for run in wishes.chunk_by(follows) {
             let Some(first) = run.first() else { continue };
             let op = if first.write { OpKind::Write } else { OpKind::Read };
-            let (offset, length) = (MemberOffset(first.line * self.page.0), self.page * run.len() as u64);
+            let (offset, length) = (MemberOffset(first.line * PAGE.0), PAGE * run.len() as u64);
             let part = Part { member: first.member, offset, length };
             let end = below.io(now, op, client, part, &mut |length, end| {
                 recorder.member(part.member, op, length, now, end);
@@ -393,9 +446,8 @@ impl Stripes {
 
     /// Makes room: the lines that were used longest ago go, as far as nothing is under way in them.
     fn forget(&mut self) {
-        let most = (CACHED.0 / self.page.0).max(1) as usize;
         let mut busy = Vec::new();
-        while self.lines.len() - busy.len() > most {
+        while self.lines.len() - busy.len() > LINES {
             let Some((number, used)) = self.by_use.pop_front() else { break };
             match self.lines.get(&number) {
                 Some(line) if line.used != used => {}

@@ -1,4 +1,4 @@
-//! A disk of the guest that is held to the volume model: the kernel's NBD client, through `qemu-nbd`, asks this process.
+//! A disk of the guest that is held to the volume model: the kernel's NBD client asks this process.
 //!
 //! What it answers is as late as the simulator says, so a difference between the two is the kernel's. Pages of zeros take no
 //! memory.
@@ -15,6 +15,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 const PAGE: usize = 4096;
+static ZEROS: [u8; PAGE] = [0; PAGE];
 /// The protocol's numbers (NetworkBlockDevice/nbd, doc/proto.md).
 const OPTION: &[u8; 8] = b"IHAVEOPT";
 const OPTION_REPLY: u64 = 0x0003_e889_0455_65a9;
@@ -123,7 +124,7 @@ fn requests(
             store(&mut pages, offset, &data);
         } else {
             load(&pages, offset, &mut data);
-            answer.extend(data);
+            answer.extend_from_slice(&data);
         }
         let end = model.submit(now, op, MemberOffset(offset), Bytes(u64::from(length)), None);
         leave(queue, changed, end, answer);
@@ -169,7 +170,7 @@ fn store(pages: &mut HashMap<u64, Box<[u8; PAGE]>>, offset: u64, data: &[u8]) {
         let data = &data[part.clone()];
         if let Some(page) = pages.get_mut(&page) {
             page[at..at + data.len()].copy_from_slice(data);
-        } else if data.iter().any(|byte| *byte != 0) {
+        } else if data != &ZEROS[..data.len()] {
             let mut new = Box::new([0; PAGE]);
             new[at..at + data.len()].copy_from_slice(data);
             pages.insert(page, new);

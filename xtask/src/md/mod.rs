@@ -9,7 +9,6 @@ mod disk;
 
 use crate::pages::{between, read, root, write};
 use cells::{Asked, Figures, Made};
-use ebbtide_model::units::Bytes;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -29,7 +28,7 @@ pub struct Options {
     /// its output
     #[arg(long, value_name = "PROGRAM")]
     guest: Option<PathBuf>,
-    /// Only arrays whose name contains this
+    /// Only arrays whose name contains this, or one of several between `|`
     #[arg(long, default_value = "")]
     only: String,
     /// Print every cell
@@ -48,16 +47,18 @@ pub fn run(options: &Options) -> Result<(), String> {
     if let Some(socket) = &options.disk {
         return disk::serve(socket, cells::SIZE, &cells::shape());
     }
+    let is_chosen = |name: &str| options.only.split('|').any(|part| name.contains(part));
     let chosen: Vec<(Made, Vec<Asked>)> =
-        cells::all().into_iter().filter(|(made, _)| made.name().contains(&options.only)).collect();
+        cells::all().into_iter().filter(|(made, _)| is_chosen(&made.name())).collect();
     if options.script {
         print!("{}", script(&chosen)?);
         return Ok(());
     }
     let path = root().join(MEASURED);
+    let now = options.guest.as_ref().map(|guest| measure(guest, &chosen)).transpose()?;
     let mut measured = if path.exists() { parse(&read(&path)?) } else { BTreeMap::new() };
-    if let Some(guest) = &options.guest {
-        measured.extend(measure(guest, &chosen)?);
+    if let Some(now) = now {
+        measured.extend(now);
         write(&path, &written(&measured))?;
     }
     let compared = compare(&chosen, &measured)?;
@@ -106,16 +107,14 @@ sockets=$(mktemp -d)
 for disk in $(seq 0 {last}); do
   '{own}' md --disk $sockets/$disk &
   while [ ! -S $sockets/$disk ]; do sleep 0.05; done
-  qemu-nbd --fork --format=raw --cache=none --aio=threads -c /dev/nbd$disk "nbd+unix:///?socket=$sockets/$disk"
+  nbd-client -nonetlink -unix $sockets/$disk /dev/nbd$disk >/dev/null 2>&1 || echo "no disk $disk"
   echo none >/sys/block/nbd$disk/queue/scheduler
   echo {most} >/sys/block/nbd$disk/queue/max_sectors_kb
   echo 0 >/sys/block/nbd$disk/queue/rotational
+  echo 0 >/sys/block/nbd$disk/queue/wbt_lat_usec
 done
 moved() {{ cat /sys/block/nbd*/stat | awk '{{ r += $3; w += $7 }} END {{ print r * 512, w * 512 }}'; }}
 cell() {{
-  fio --name=load --filename=$array --direct=1 --ioengine=libaio --rw=$2 --bs=$3 --iodepth=$4 --rwmixread=70 \
-    --iodepth_batch_submit=1 --iodepth_batch_complete_min=1 --zero_buffers --norandommap --randrepeat=0 \
-    --time_based --runtime=$5 --minimal >$sockets/warm 2>&1
   before=$(moved)
   fio --name=load --filename=$array --direct=1 --ioengine=libaio --rw=$2 --bs=$3 --iodepth=$4 --rwmixread=70 \
     --iodepth_batch_submit=1 --iodepth_batch_complete_min=1 --zero_buffers --norandommap --randrepeat=0 \
@@ -132,12 +131,11 @@ cell() {{
         let _never = writeln!(text, "{make}");
         for asked in loads {
             let Asked { rw, bs, depth } = asked;
-            let seconds = if *depth > 1 && *bs >= Bytes(1 << 20) { 3 } else { 1 };
-            let _never = writeln!(text, "cell '{}' {rw} {} {depth} {seconds}", key(made, asked), bs.0);
+            let _never = writeln!(text, "cell '{}' {rw} {} {depth} {}", key(made, asked), bs.0, asked.seconds());
         }
         let _never = writeln!(text, "{end}");
     }
-    text.push_str("for disk in /dev/nbd[0-9]; do qemu-nbd -d $disk >/dev/null; done\n");
+    text.push_str("for disk in /dev/nbd[0-9]; do nbd-client -d $disk >/dev/null; done\n");
     Ok(text)
 }
 

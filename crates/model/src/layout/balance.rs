@@ -25,6 +25,8 @@ pub struct Choice<'a> {
     pub(super) members: &'a [Place],
     /// The first copy.
     pub(super) piece: Piece,
+    /// Copies of the array that this one is a part of.
+    pub(super) above: u32,
 }
 
 impl Choice<'_> {
@@ -47,6 +49,26 @@ pub trait Reads {
     fn choose(&mut self, choice: &Choice<'_>) -> u32;
     /// Reads this: all that was chosen before has begun.
     fn read(&mut self, extent: Extent);
+}
+
+/// A reader that takes the copies in turn, knowing nothing of the members: those of RAID10 row by row.
+pub(super) struct InTurn<'a> {
+    pub turn: u64,
+    pub sink: &'a mut dyn FnMut(Extent),
+}
+
+impl Reads for InTurn<'_> {
+    #[inline]
+    fn choose(&mut self, choice: &Choice<'_>) -> u32 {
+        let turn = self.turn / u64::from(choice.above);
+        let row = choice.level.row(choice.piece.offset);
+        (turn.wrapping_add(row) % u64::from(choice.level.copies())) as u32
+    }
+
+    #[inline]
+    fn read(&mut self, extent: Extent) {
+        (self.sink)(extent);
+    }
 }
 
 /// How a member stands when a read could come from it.

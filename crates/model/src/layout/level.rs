@@ -76,6 +76,14 @@ impl Level {
         }
     }
 
+    /// The row of chunks that a member's byte is in, on levels that choose a copy for each.
+    pub fn row(&self, offset: MemberOffset) -> u64 {
+        match self {
+            Level::Raid10(l) => l.row(offset),
+            Level::Linear(_) | Level::Stripe(_) | Level::Mirror(_) | Level::Parity(_) => 0,
+        }
+    }
+
     /// A chunk, and all data chunks of a stripe that shares parity; `None` on levels without.
     pub fn stripe(&self) -> Option<(Bytes, Bytes)> {
         match self {
@@ -96,28 +104,11 @@ impl Level {
         }
     }
 
-    /// Where the first copy of what md reads with one request is: a mirror's and that of an array in which every member has
-    /// everything is one piece.
-    pub fn requests(&self, offset: ArrayOffset, length: Bytes, sink: &mut impl FnMut(Piece)) {
-        match self {
-            Level::Raid10(l) if l.is_mirror() => {
-                sink(Piece { slot: 0, offset: offset.on_member(), length, array_offset: offset });
-            }
-            level => level.split(0, offset, length, sink),
-        }
-    }
-
-    /// Copy number `copy` of what [`Level::requests`] found the first of.
+    /// Copy number `copy` of a piece of the first, which lies in one chunk where there are chunks.
     pub fn copy_of(&self, first: Piece, copy: u32) -> Piece {
-        match self {
-            Level::Mirror(_) => Piece { slot: copy as usize, ..first },
-            Level::Raid10(l) if l.is_mirror() => Piece { slot: copy as usize, ..first },
-            level => {
-                let mut found = first;
-                level.split(copy, first.array_offset, first.length, &mut |piece| found = piece);
-                found
-            }
-        }
+        let mut found = first;
+        self.split(copy, first.array_offset, first.length, &mut |piece| found = piece);
+        found
     }
 
     /// The members with the parity of what is at `at` of the others.

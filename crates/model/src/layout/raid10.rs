@@ -88,9 +88,9 @@ impl Raid10 {
         self.arrangement
     }
 
-    /// Whether every member has everything, at its own place.
-    pub fn is_mirror(&self) -> bool {
-        self.arrangement == Arrangement::Near && self.copies.get() == self.members.get()
+    /// The row of chunks that a member's byte is in.
+    pub fn row(&self, offset: MemberOffset) -> u64 {
+        self.chunk.parts(offset - MemberOffset::START).0
     }
 
     #[inline]

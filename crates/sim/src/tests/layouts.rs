@@ -133,14 +133,14 @@ fn one_deep_stream_works_all_members_of_raid10_and_one_of_a_mirror() {
 #[test]
 fn deep_sequential_writes_fill_stripes_whatever_their_size() {
     let raid5 = small_disks(4, ArrayKind::Raid5 { chunk: CHUNK });
-    for bs in [64 << 10, 192 << 10, 256 << 10] {
+    for bs in [128 << 10, 192 << 10, 256 << 10, 1 << 20] {
         let written = run(&raid5, &deep(Mix::Write, bs));
-        close(throughput(&written), 30e6, 0.05);
+        close(throughput(&written), 29e6, 0.06);
         let read: u64 = written.members.iter().map(|member| member.ops.read.count.bytes).sum();
         assert!(read * 20 < written.array.write.count.bytes, "{bs}: {read}");
     }
     let raid6 = small_disks(6, ArrayKind::Raid6 { chunk: CHUNK });
-    close(throughput(&run(&raid6, &deep(Mix::Write, 256 << 10))), 40e6, 0.05);
+    close(throughput(&run(&raid6, &deep(Mix::Write, 256 << 10))), 40e6, 0.1);
 }
 
 /// One write at a time fills no stripe, but the pages that it reads for the first write of a stripe serve the others.
@@ -185,4 +185,22 @@ fn a_stream_of_reads_of_raid5_without_a_member_reads_each_page_once() {
     close(throughput(&samples), 30e6, 0.05);
     let written = run(&experiment, &deep(Mix::Write, 192 << 10));
     close(throughput(&written), 30e6, 0.05);
+}
+
+/// Reads that go through the cache and writes that wait for the same pages do not hold each other up for good.
+#[test]
+fn reads_and_writes_of_raid5_without_a_member_go_on() {
+    let mut experiment = small_disks(4, ArrayKind::Raid5 { chunk: CHUNK });
+    let lost = experiment.volumes[1].shape.as_mut().expect("has one");
+    lost.character.failure = Some(Failure { kind: FailureKind::Error, at: Nanos(1), lasts: None });
+    let workload = Workload {
+        mix: Mix::Mixed { read_percent: 50 },
+        span: Some(Bytes(1 << 20)),
+        stop: Stop::Runtime(Nanos::from_secs(20)),
+        ..randread()
+    };
+    let samples = run(&experiment, &workload);
+    let of = |interval: &ebbtide_model::samples::Interval| interval.array.read.ops + interval.array.write.ops;
+    let (begin, end) = (of(&samples.series[2]), of(&samples.series[18]));
+    assert!(2 * end > begin, "{begin} {end}");
 }

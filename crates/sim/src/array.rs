@@ -278,6 +278,13 @@ impl Array {
         let any_mortal = members.iter().any(|member| member.mortal);
         let max_request = max_request.unwrap_or(Bytes(u64::MAX)).max(REQUEST_LEAST);
         let chunk = design.layout.smallest_chunk().unwrap_or(Bytes(u64::MAX));
+        // md cuts what RAID10 is asked for at its chunks, also where they continue each other on a member.
+        let max_request = match &design.layout {
+            LayoutNode::Array { kind, .. } if kind.copies().is_some() => {
+                max_request.min(chunk).max(REQUEST_LEAST)
+            }
+            _ => max_request,
+        };
         let has_copies = map.copies() > 1;
         Ok(Array {
             balance: Balance::default(),
@@ -386,7 +393,12 @@ impl Array {
     }
 
     /// A read of what is on the members as it is.
-    fn read(&mut self, now: Instant, request: &Request, recorder: &mut Recorder) -> Result<Done, BackendError> {
+    fn read(
+        &mut self,
+        now: Instant,
+        request: &Request,
+        recorder: &mut Recorder,
+    ) -> Result<Done, BackendError> {
         let Array { map, below, balance, position, arrays, .. } = self;
         let client = request.client;
         let mut reading =

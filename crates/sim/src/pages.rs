@@ -182,11 +182,7 @@ impl Pages {
                 (stream.ahead.max(end) + self.readahead).min(end.max(ArrayOffset::START + self.span));
             while stream.ahead < target {
                 let length = to_boundary(self.piece, stream.ahead).min(target - stream.ahead);
-                let part = Request {
-                    offset: stream.ahead,
-                    length,
-                    ..*request
-                };
+                let part = Request { offset: stream.ahead, length, ..*request };
                 let there = read_array(now, &part, array, recorder)?;
                 stream.ahead += length;
                 stream.pieces.push_back((stream.ahead, there));
@@ -266,13 +262,7 @@ impl Pages {
             return Ok(None);
         };
         let piece = to_boundary(self.piece, *offset).min(*length);
-        let request = Request {
-            op: OpKind::Write,
-            offset: *offset,
-            length: piece,
-            slot,
-            client: 0,
-        };
+        let request = Request { op: OpKind::Write, offset: *offset, length: piece, slot, client: 0 };
         *offset += piece;
         *length -= piece;
         if *length == Bytes(0) {

@@ -165,7 +165,8 @@ impl Stripes {
     /// The lines of a part of a member, and whether each is touched as a whole.
     fn lines_of(part: &Part) -> impl Iterator<Item = (u64, bool)> + use<> {
         let (page, begin, end) = (PAGE.0, part.offset.0, part.offset.0 + part.length.0);
-        (begin / page..end.div_ceil(page)).map(move |line| (line, begin <= line * page && (line + 1) * page <= end))
+        (begin / page..end.div_ceil(page))
+            .map(move |line| (line, begin <= line * page && (line + 1) * page <= end))
     }
 
     fn line(&mut self, number: u64) -> &mut Line {
@@ -371,7 +372,11 @@ impl Stripes {
             }
             begun.push(number);
         } else if line.active {
-            wishes.extend(members_of(reads & !failed).map(|member| Wish { write: false, member, line: number }));
+            wishes.extend(members_of(reads & !failed).map(|member| Wish {
+                write: false,
+                member,
+                line: number,
+            }));
             line.known |= reads;
             line.phase = Phase::Reading;
             begun.push(number);
@@ -426,7 +431,8 @@ impl Stripes {
         wishes.dedup();
         let mut ends: HashMap<u64, Instant> = HashMap::new();
         let follows = |a: &Wish, b: &Wish| {
-            (a.write, a.member, a.line + 1) == (b.write, b.member, b.line) && b.line % self.chunk != 0
+            let apart = b.write && b.line % self.chunk == 0;
+            (a.write, a.member, a.line + 1) == (b.write, b.member, b.line) && !apart
         };
         for run in wishes.chunk_by(follows) {
             let Some(first) = run.first() else { continue };

@@ -101,7 +101,9 @@ pub fn all() -> Vec<(Made, Vec<Asked>)> {
             });
             let loads: Vec<Asked> = loads.collect();
             match all.iter_mut().find(|(other, _)| *other == made) {
-                Some((_, others)) => others.extend(loads.into_iter().filter(|load| load.bs != Bytes(64 << 10) || chunk == 16)),
+                Some((_, others)) => {
+                    others.extend(loads.into_iter().filter(|load| load.bs != Bytes(64 << 10) || chunk == 16))
+                }
                 None => all.push((made, loads)),
             }
         }
@@ -132,9 +134,16 @@ impl Made {
 
     /// Shell commands that make it of /dev/nbd0 and following as `$array`, and those that end it.
     pub fn commands(&self) -> (String, String) {
-        let disks: Vec<String> = (0..self.members)
-            .map(|disk| if self.degraded && disk == MISSING { "missing".into() } else { format!("/dev/nbd{disk}") })
-            .collect();
+        let disks: Vec<String> =
+            (0..self.members)
+                .map(|disk| {
+                    if self.degraded && disk == MISSING {
+                        "missing".into()
+                    } else {
+                        format!("/dev/nbd{disk}")
+                    }
+                })
+                .collect();
         let (disks, n) = (disks.join(" "), self.members);
         let chunk = self.kind.chunk().map_or(0, |chunk| chunk.0 >> 10);
         if self.lvm {
@@ -142,7 +151,9 @@ impl Made {
                 ArrayKind::Stripe { .. } => format!("-i {n} -I {chunk}k "),
                 _ => String::new(),
             };
-            let make = format!("array=/dev/v/a; vgcreate -qq v {disks}; lvcreate -qq -y -Zn -Wn {how}-l 100%FREE -n a v");
+            let make = format!(
+                "array=/dev/v/a; vgcreate -qq v {disks}; lvcreate -qq -y -Zn -Wn {how}-l 100%FREE -n a v"
+            );
             return (make, format!("vgremove -qq -y -f v; pvremove -qq -y {disks}"));
         }
         let level = match self.kind {
@@ -156,7 +167,11 @@ impl Made {
                 format!("10 --bitmap=none --chunk={chunk} --layout={}{copies}", &arrangement[..1])
             }
         };
-        let clean = if matches!(self.kind, ArrayKind::Linear | ArrayKind::Stripe { .. }) { "" } else { " --assume-clean" };
+        let clean = if matches!(self.kind, ArrayKind::Linear | ArrayKind::Stripe { .. }) {
+            ""
+        } else {
+            " --assume-clean"
+        };
         let make = format!(
             "array=/dev/md0; mdadm --quiet --create $array --run{clean} --data-offset=1M --level={level} --raid-devices={n} {disks}"
         );
@@ -169,7 +184,8 @@ impl Made {
         let volume = |index: usize| {
             let mut shape = shape();
             if self.degraded && index == MISSING {
-                shape.character.failure = Some(Failure { kind: FailureKind::Error, at: Nanos(1), lasts: None });
+                shape.character.failure =
+                    Some(Failure { kind: FailureKind::Error, at: Nanos(1), lasts: None });
             }
             let source = VolumeSource::NewFile { directory: None };
             Volume { shape: Some(shape), ..Volume::new(format!("disk{index}"), source, Some(SIZE)) }
@@ -215,7 +231,8 @@ impl Made {
         let samples = samples.map_err(|error| format!("{}: {error}", self.name()))?;
         let seconds = samples.elapsed.as_secs_f64();
         let rate = |bytes: u64| bytes as f64 / seconds;
-        let moved = |ops: &PerOp<ebbtide_model::samples::OpSamples>| ops.read.count.bytes + ops.write.count.bytes;
+        let moved =
+            |ops: &PerOp<ebbtide_model::samples::OpSamples>| ops.read.count.bytes + ops.write.count.bytes;
         Ok(Figures {
             rate: rate(moved(&samples.array)),
             read: rate(samples.members.iter().map(|member| member.ops.read.count.bytes).sum()),

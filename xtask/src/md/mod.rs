@@ -90,7 +90,8 @@ fn parse(text: &str) -> BTreeMap<String, Figures> {
 }
 
 fn written(measured: &BTreeMap<String, Figures>) -> String {
-    let mut text = String::from("array;load;size;depth;bytes per second;read from members;written to members\n");
+    let mut text =
+        String::from("array;load;size;depth;bytes per second;read from members;written to members\n");
     for (key, figures) in measured {
         let _never = writeln!(text, "{key};{:.0};{:.0};{:.0}", figures.rate, figures.read, figures.written);
     }
@@ -131,7 +132,8 @@ cell() {{
         let _never = writeln!(text, "{make}");
         for asked in loads {
             let Asked { rw, bs, depth } = asked;
-            let _never = writeln!(text, "cell '{}' {rw} {} {depth} {}", key(made, asked), bs.0, asked.seconds());
+            let _never =
+                writeln!(text, "cell '{}' {rw} {} {depth} {}", key(made, asked), bs.0, asked.seconds());
         }
         let _never = writeln!(text, "{end}");
     }
@@ -143,7 +145,8 @@ cell() {{
 fn measure(guest: &Path, chosen: &[(Made, Vec<Asked>)]) -> Result<BTreeMap<String, Figures>, String> {
     let path = std::env::temp_dir().join(format!("ebbtide-md-{}.sh", std::process::id()));
     write(&path, &script(chosen)?)?;
-    let output = Command::new(guest).arg(&path).output().map_err(|error| format!("{}: {error}", guest.display()))?;
+    let output =
+        Command::new(guest).arg(&path).output().map_err(|error| format!("{}: {error}", guest.display()))?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let cells: BTreeMap<String, Figures> = said.lines().filter_map(cell).collect();
     let wanted: usize = chosen.iter().map(|(_, loads)| loads.len()).sum();
@@ -159,13 +162,19 @@ fn measure(guest: &Path, chosen: &[(Made, Vec<Asked>)]) -> Result<BTreeMap<Strin
 fn cell(line: &str) -> Option<(String, Figures)> {
     let (key, numbers) = line.trim().strip_prefix("cell;")?.rsplit_once(';')?;
     let numbers: Vec<f64> = numbers.split_whitespace().filter_map(|number| number.parse().ok()).collect();
-    let [read, written, read_after, written_after, load_read, load_written, millis] = numbers[..] else { return None };
+    let [read, written, read_after, written_after, load_read, load_written, millis] = numbers[..] else {
+        return None;
+    };
     let per_second = |bytes: f64| bytes * 1000.0 / millis;
     (millis > 0.0).then(|| {
         let rate = per_second(load_read + load_written);
         (
             key.to_owned(),
-            Figures { rate, read: per_second(read_after - read), written: per_second(written_after - written) },
+            Figures {
+                rate,
+                read: per_second(read_after - read),
+                written: per_second(written_after - written),
+            },
         )
     })
 }
@@ -245,4 +254,35 @@ fn table(compared: &[Compared]) -> String {
         let _never = writeln!(text, "| {name} | {rw} | {} | {depth} | {real} | {simulated} |", bs.short());
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A change of the simulator that leaves md behind shows here, without a guest.
+    #[test]
+    fn the_simulator_stays_beside_what_md_did() {
+        let measured = parse(&read(&root().join(MEASURED)).expect("the figures are kept"));
+        let compared = compare(&cells::all(), &measured).expect("simulates");
+        assert_eq!(compared.len(), measured.len());
+        let share = |of: &[&Compared]| {
+            let near = of.iter().filter(|cell| cell.is_near()).count();
+            near as f64 / of.len() as f64
+        };
+        let (parity, others): (Vec<&Compared>, Vec<&Compared>) =
+            compared.iter().partition(|cell| cell.made.kind.facts().parity() > 0);
+        assert!(share(&others) >= 0.95, "{}", share(&others));
+        assert!(share(&parity) >= 0.70, "{}", share(&parity));
+    }
+
+    #[test]
+    fn what_is_measured_is_read_as_it_was_written() {
+        let figures = Figures { rate: 1.0, read: 2.0, written: 3.0 };
+        let measured = BTreeMap::from([("raid5 of 4, chunk 16KiB;read;64KiB;1".to_owned(), figures)]);
+        assert_eq!(parse(&written(&measured)), measured);
+        let line = "cell;mirror of 2;read;4KiB;1;100 0 200 50 100 0 2000";
+        let half = Figures { rate: 50.0, read: 50.0, written: 25.0 };
+        assert_eq!(cell(line), Some(("mirror of 2;read;4KiB;1".to_owned(), half)));
+    }
 }

@@ -2,7 +2,8 @@
 
 use super::mirror::ROUNDING;
 use super::{
-    Arrangement, ArrayKind, Balance, Choice, Extent, LayoutError, LayoutName, LayoutNode, Map, Place, Reads, Role, Standing,
+    Arrangement, ArrayKind, Balance, Choice, Extent, LayoutError, LayoutName, LayoutNode, Map, Place, Reads,
+    Role, Standing,
 };
 use crate::units::{ArrayOffset, Bytes, MemberOffset};
 use serde::Serialize;

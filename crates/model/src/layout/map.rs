@@ -264,7 +264,8 @@ impl Map {
         let Node { level, members, inner_copies, .. } = &self.nodes[node];
         let copies = level.copies();
         level.split(0, offset, length, &mut |first: Piece| {
-            let copy = if copies == 1 { 0 } else { reads.choose(&Choice { level, members, piece: first, above }) };
+            let copy =
+                if copies == 1 { 0 } else { reads.choose(&Choice { level, members, piece: first, above }) };
             let piece = if copy == 0 { first } else { level.copy_of(first, copy) };
             let array_offset = array_offset + (first.array_offset - offset);
             let copy = first_copy + copy * inner_copies;

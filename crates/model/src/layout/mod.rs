@@ -20,8 +20,8 @@ mod stripe;
 #[cfg(test)]
 mod tests;
 
-pub use error::{ExtentError, LayoutError};
 pub use balance::{Balance, Choice, Reads, Standing};
+pub use error::{ExtentError, LayoutError};
 pub use map::{Map, Place};
 pub use name::{Chunks, LayoutFacts, Redundancy};
 

@@ -512,7 +512,7 @@ impl Array {
         let Array { map, below, stripes: Some(stripes), .. } = self else {
             return self.read(now, request, recorder);
         };
-        let end = stripes.read(now, request.client, &parts, failed, map, below, recorder);
+        let end = stripes.read(now, (request.client, &parts), failed, map, below, recorder);
         end.map(Done::At).map_err(|lost| self.lost(lost, now))
     }
 

@@ -499,8 +499,7 @@ impl<'a> Load<'a> {
         }
         self.wake_writeback(end);
         let mut last = end;
-        loop {
-            let Some(pages) = &mut self.pages else { break };
+        while let Some(pages) = &mut self.pages {
             if pages.is_clean() {
                 break;
             }

@@ -225,8 +225,7 @@ impl Stripes {
     pub(super) fn read(
         &mut self,
         now: Instant,
-        client: usize,
-        parts: &[Part],
+        (client, parts): (usize, &[Part]),
         failed: Members,
         map: &Map,
         below: &mut Below,
@@ -431,7 +430,7 @@ impl Stripes {
         wishes.dedup();
         let mut ends: HashMap<u64, Instant> = HashMap::new();
         let follows = |a: &Wish, b: &Wish| {
-            let apart = b.write && b.line % self.chunk == 0;
+            let apart = b.write && b.line.is_multiple_of(self.chunk);
             (a.write, a.member, a.line + 1) == (b.write, b.member, b.line) && !apart
         };
         for run in wishes.chunk_by(follows) {

@@ -7,6 +7,7 @@ mod debian;
 mod door;
 mod fuzz;
 mod instructions;
+mod md;
 mod option_tables;
 mod packages;
 mod pages;
@@ -52,6 +53,8 @@ enum Command {
     Options,
     /// The Debian package: made, installed and removed in a directory of its own, looked over by lintian where that is installed
     Package(debian::Options),
+    /// The simulator beside real md and LVM in a guest: writes the table of docs/simulator.md
+    Md(md::Options),
     /// What `ebb plan` predicts beside files held to the same limits: writes the table of docs/plan.md
     Plans,
     /// The published studies beside the simulator: writes the tables of docs/studies
@@ -81,6 +84,7 @@ fn main() -> ExitCode {
         Command::Instructions => instructions::run(),
         Command::Fuzz(options) => fuzz::run(options),
         Command::Package(options) => debian::run(&options),
+        Command::Md(options) => md::run(&options),
         Command::Plans => plans::run(),
         Command::Studies(options) => studies::run(&options),
         Command::Options => option_tables::run(),

@@ -1,9 +1,10 @@
 //! The simulated array: an operation on it becomes I/Os on its members' volume models.
 
 use super::record::Recorder;
+use super::stripes::{MEMBERS_MAX, Stripes};
 use ebbtide_model::backend::BackendError;
 use ebbtide_model::experiment::{Design, Experiment};
-use ebbtide_model::layout::{Extent, ExtentError, LayoutNode, Map};
+use ebbtide_model::layout::{Balance, Choice, Extent, ExtentError, LayoutNode, Map, Place, Reads, Standing};
 use ebbtide_model::plan::build::Geometry;
 use ebbtide_model::units::{ArrayOffset, Bytes, Instant, MemberOffset, Nanos};
 use ebbtide_model::volume::{FailureKind, Link, LinkShape, Model};
@@ -13,8 +14,6 @@ use std::collections::BinaryHeap;
 
 /// No request is shorter than a sector.
 const REQUEST_LEAST: Bytes = Bytes(512);
-/// Counts for more than any queue: a member that returns errors is the last to be read from.
-const FAILED: usize = 1 << 32;
 
 /// One member of the array.
 #[derive(Debug, Clone)]
@@ -26,24 +25,46 @@ struct SimulatedMember {
     mortal: bool,
     /// Of its data area.
     size: Bytes,
-    /// Ends of what is in flight, and of what has ended since anybody asked; kept where there are copies to choose from.
-    ends: BinaryHeap<Reverse<Instant>>,
+    /// Whether it has an arm.
+    rotates: bool,
+    /// Ends of what is in flight, and of what has ended since anybody asked, in time and place; kept where there are copies to
+    /// choose from.
+    ends: BinaryHeap<Reverse<(Instant, MemberOffset)>>,
+    /// Where the last one ended that has.
+    head: MemberOffset,
 }
 
 impl SimulatedMember {
     /// I/Os in flight.
     #[inline]
     fn in_flight(&mut self, now: Instant) -> usize {
-        while self.ends.peek().is_some_and(|end| end.0 <= now) {
+        while let Some(Reverse((_, head))) = self.ends.peek().filter(|end| end.0.0 <= now) {
+            self.head = *head;
             self.ends.pop();
         }
         self.ends.len()
     }
 }
 
+/// Bytes of one member.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    /// Its position.
+    pub(super) member: usize,
+    pub(super) offset: MemberOffset,
+    pub(super) length: Bytes,
+}
+
+/// Nothing but this member, which fails, holds what is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lost {
+    /// Its position.
+    pub(super) member: usize,
+}
+
 /// The members and the links between them and the clients.
 #[derive(Debug, Clone)]
-struct Below {
+pub(super) struct Below {
     members: Vec<SimulatedMember>,
     /// Every client host has links of its own: client * `links_each` + link.
     links: Vec<Link>,
@@ -55,15 +76,15 @@ struct Below {
 impl Below {
     /// One I/O on one member, split at the largest request; says when all of it is done.
     #[inline]
-    fn io(
+    pub(super) fn io(
         &mut self,
         now: Instant,
         op: OpKind,
         client: usize,
-        (index, offset, length): (usize, MemberOffset, Bytes),
+        Part { member, offset, length }: Part,
         record: &mut impl FnMut(Bytes, Instant),
     ) -> Instant {
-        let member = &mut self.members[index];
+        let member = &mut self.members[member];
         let mut link = member.link.and_then(|link| self.links.get_mut(client * self.links_each + link));
         let mut request = |at, length| {
             let end = member.model.submit(now, op, at, length, link.as_deref_mut());
@@ -82,10 +103,73 @@ impl Below {
             last
         };
         if self.has_copies {
-            member.ends.push(Reverse(last));
+            member.ends.push(Reverse((last, offset + length)));
         }
         last
     }
+
+    fn fails(&self, member: usize, now: Instant) -> Option<FailureKind> {
+        let member = &self.members[member];
+        if member.mortal { member.model.fails(now) } else { None }
+    }
+
+    /// How a member stands; nothing where it fails.
+    fn standing(&mut self, member: usize, now: Instant) -> Option<Standing> {
+        if self.fails(member, now).is_some() {
+            return None;
+        }
+        let member = &mut self.members[member];
+        Some(Standing { pending: member.in_flight(now), head: member.head, rotates: member.rotates })
+    }
+}
+
+/// A read that chooses among copies.
+struct Reading<'a> {
+    below: &'a mut Below,
+    balance: &'a mut Balance,
+    position: &'a [usize],
+    arrays: &'a [Vec<usize>],
+    recorder: &'a mut Recorder,
+    now: Instant,
+    client: usize,
+    last: Instant,
+    lost: Option<Lost>,
+}
+
+impl Reads for Reading<'_> {
+    fn choose(&mut self, choice: &Choice<'_>) -> u32 {
+        let Reading { below, position, arrays, now, .. } = self;
+        self.balance.choose(choice, |place| match place {
+            Place::Volume(volume) => below.standing(position[volume], *now),
+            // Of an array: what all its members have to do, and as if nothing had been read before.
+            Place::Array(array) => {
+                let mut all = Standing { pending: 0, head: MemberOffset::START, rotates: true };
+                for volume in &arrays[array] {
+                    let one = below.standing(position[*volume], *now)?;
+                    all.pending += one.pending;
+                    all.rotates &= one.rotates;
+                }
+                Some(all)
+            }
+        })
+    }
+
+    fn read(&mut self, extent: Extent) {
+        let (now, part) = (self.now, part_of(self.position, &extent));
+        if self.below.fails(part.member, now).is_some() {
+            self.lost = Some(Lost { member: part.member });
+            return;
+        }
+        let recorder = &mut *self.recorder;
+        let mut record = |length, end| recorder.member(part.member, OpKind::Read, length, now, end);
+        self.last = self.last.max(self.below.io(now, OpKind::Read, self.client, part, &mut record));
+    }
+}
+
+/// Where an extent is, by position of its member.
+#[inline]
+fn part_of(position: &[usize], extent: &Extent) -> Part {
+    Part { member: position[extent.member], offset: extent.offset, length: extent.length }
 }
 
 /// The array with everything below it.
@@ -95,23 +179,16 @@ pub(super) struct Array {
     below: Below,
     /// By volume index of the experiment: position among the members.
     position: Vec<usize>,
-    /// Members' worth of parity of an array directly over volumes: as many can be rebuilt from the others.
-    parity: usize,
+    balance: Balance,
+    /// Volumes below each array of the map.
+    arrays: Vec<Vec<usize>>,
+    /// Of an array of parity directly over volumes.
+    stripes: Option<Stripes>,
     any_mortal: bool,
     /// Bytes of a whole stripe, where there is one.
     stripe: Option<Bytes>,
     /// Shortest I/O that a long operation is cut into.
     smallest_piece: Bytes,
-}
-
-/// Which copy a read should come from.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum CopyChoice {
-    /// That of the members with the fewest I/Os in flight, and of equals the first: what md's `raid1.c` and `raid10.c`
-    /// (`read_balance`) choose on disks without arms. One reader at a time thus finds the first copy idle each time.
-    LeastBusy,
-    /// That of a stream with this number.
-    Stream(u64),
 }
 
 /// An operation as the array sees it.
@@ -120,18 +197,30 @@ pub(super) struct Request {
     pub(super) op: OpKind,
     pub(super) offset: ArrayOffset,
     pub(super) length: Bytes,
-    pub(super) copy: CopyChoice,
+    /// Who waits for it: a slot of the event loop.
+    pub(super) slot: u32,
     /// Index of the client host.
     pub(super) client: usize,
 }
 
-/// When a request is done, or done with its first half.
+/// When a request is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Done {
     /// Completes at this instant.
     At(Instant),
-    /// Old data and parity are there at this instant; `write_back` continues then (RAID5 and RAID6).
-    ThenWriteBack(Instant),
+    /// Waits in the stripe cache: [`Array::work`] says when it completes.
+    Gathered,
+}
+
+impl Done {
+    /// When, where that is known.
+    #[inline]
+    pub(super) fn instant(self) -> Option<Instant> {
+        match self {
+            Done::At(end) => Some(end),
+            Done::Gathered => None,
+        }
+    }
 }
 
 impl Array {
@@ -168,29 +257,42 @@ impl Array {
                 link: shape.link,
                 mortal,
                 size: sizes[*leaf],
+                rotates: shape.character.seek.is_some(),
                 ends: BinaryHeap::new(),
+                head: MemberOffset::START,
             });
         }
         let one_client: Vec<&LinkShape> = experiment.links.iter().collect();
         let links =
             (0..clients.max(1)).flat_map(|_| one_client.iter().map(|shape| Link::new(shape))).collect();
-        let parity = match &design.layout {
+        let stripes = match &design.layout {
             LayoutNode::Array { kind, members }
-                if members.iter().all(|member| matches!(member, LayoutNode::Volume(_))) =>
+                if kind.facts().parity() > 0
+                    && members.len() <= MEMBERS_MAX
+                    && members.iter().all(|member| matches!(member, LayoutNode::Volume(_))) =>
             {
-                kind.facts().parity()
+                kind.chunk().map(|chunk| Stripes::new(members.len(), chunk))
             }
-            _ => 0,
+            _ => None,
         };
         let any_mortal = members.iter().any(|member| member.mortal);
         let max_request = max_request.unwrap_or(Bytes(u64::MAX)).max(REQUEST_LEAST);
         let chunk = design.layout.smallest_chunk().unwrap_or(Bytes(u64::MAX));
+        // md cuts what RAID10 is asked for at its chunks, also where they continue each other on a member.
+        let max_request = match &design.layout {
+            LayoutNode::Array { kind, .. } if kind.copies().is_some() => {
+                max_request.min(chunk).max(REQUEST_LEAST)
+            }
+            _ => max_request,
+        };
         let has_copies = map.copies() > 1;
         Ok(Array {
+            balance: Balance::default(),
+            arrays: map.volumes_of_arrays(),
+            stripes,
             map,
             below: Below { members, links, links_each: one_client.len(), max_request, has_copies },
             position,
-            parity,
             any_mortal,
             stripe: Geometry::of(&design.layout).map(Geometry::stripe),
             smallest_piece: chunk.min(max_request).max(REQUEST_LEAST),
@@ -222,9 +324,9 @@ impl Array {
         self.below.members[member].size
     }
 
-    /// Whether limits and moods are all that its members remember.
+    /// Whether limits and moods are all that it remembers.
     pub(super) fn is_memoryless(&self) -> bool {
-        self.below.members.iter().all(|member| member.model.is_memoryless())
+        self.stripes.is_none() && self.below.members.iter().all(|member| member.model.is_memoryless())
     }
 
     /// First instant at which a member's mood may change.
@@ -246,7 +348,7 @@ impl Array {
     pub(super) fn leap(&mut self, earlier: &Array, now: Instant, cells: u64, cell: Nanos) {
         for (member, before) in self.below.members.iter_mut().zip(&earlier.below.members) {
             member.model.leap(&before.model, now, cells, cell);
-            let ends = member.ends.drain().map(|end| Reverse(end.0 + cell.times(cells)));
+            let ends = member.ends.drain().map(|Reverse((end, at))| Reverse((end + cell.times(cells), at)));
             member.ends = ends.collect();
         }
         for (link, before) in self.below.links.iter_mut().zip(&earlier.below.links) {
@@ -269,67 +371,84 @@ impl Array {
         request: &Request,
         recorder: &mut Recorder,
     ) -> Result<Done, BackendError> {
-        if self.any_mortal || (request.op == OpKind::Write && !self.map.supports_write()) {
+        if self.any_mortal || !self.map.supports_write() {
             return self.submit_slowly(now, request, recorder);
         }
-        let selector = self.selector(now, request);
+        if self.below.has_copies && request.op == OpKind::Read {
+            return self.read(now, request, recorder);
+        }
         let Array { map, below, position, .. } = self;
         let mut last = now;
         let mut sink = |extent: Extent| {
-            let index = position[extent.member];
-            let mut record = |length, end| recorder.member(index, request.op, length, now, end);
-            let io = (index, extent.offset, extent.length);
-            last = last.max(below.io(now, request.op, request.client, io, &mut record));
+            let part = part_of(position, &extent);
+            let mut record = |length, end| recorder.member(part.member, request.op, length, now, end);
+            last = last.max(below.io(now, request.op, request.client, part, &mut record));
         };
         match request.op {
-            OpKind::Read => map.read_extents(request.offset, request.length, selector, &mut sink),
+            OpKind::Read => map.read_extents(request.offset, request.length, 0, &mut sink),
             OpKind::Write => map.write_extents(request.offset, request.length, &mut sink),
         }
         .map_err(unmapped)?;
         Ok(Done::At(last))
     }
 
-    /// The copy that a request reads.
-    #[inline]
-    fn selector(&mut self, now: Instant, request: &Request) -> u64 {
-        match request.copy {
-            CopyChoice::Stream(stream) => stream,
-            CopyChoice::LeastBusy if !self.below.has_copies || request.op == OpKind::Write => 0,
-            CopyChoice::LeastBusy => self.least_busy(now, request),
+    /// A read of what is on the members as it is.
+    fn read(
+        &mut self,
+        now: Instant,
+        request: &Request,
+        recorder: &mut Recorder,
+    ) -> Result<Done, BackendError> {
+        let Array { map, below, balance, position, arrays, .. } = self;
+        let client = request.client;
+        let mut reading =
+            Reading { below, balance, position, arrays, recorder, now, client, last: now, lost: None };
+        map.read_chosen(request.offset, request.length, &mut reading).map_err(unmapped)?;
+        let Reading { last, lost, .. } = reading;
+        match lost {
+            Some(lost) => Err(self.lost(lost, now)),
+            None => Ok(Done::At(last)),
         }
     }
 
-    fn least_busy(&mut self, now: Instant, request: &Request) -> u64 {
-        let Array { map, below, position, .. } = self;
-        let mut in_flight = |copy: &u64| {
-            let mut sum = 0;
-            // What is out of bounds fails where it is submitted.
-            let _in_range = map.read_extents(request.offset, request.length, *copy, &mut |extent: Extent| {
-                let member = &mut below.members[position[extent.member]];
-                let fails = member.mortal && member.model.fails(now).is_some();
-                sum += if fails { FAILED } else { member.in_flight(now) };
-            });
-            sum
-        };
-        (0..u64::from(map.copies())).min_by_key(&mut in_flight).unwrap_or(0)
+    /// When [`Array::work`] has something to do.
+    #[inline]
+    pub(super) fn due(&self) -> Instant {
+        self.stripes.as_ref().map_or(Instant::NEVER, Stripes::due)
     }
 
-    fn fails(&self, member: usize, now: Instant) -> Option<FailureKind> {
-        let member = &self.below.members[member];
-        if member.mortal { member.model.fails(now) } else { None }
+    /// Writes what is due in the stripe cache; adds the slots whose requests will be done, and when.
+    ///
+    /// # Errors
+    /// When more members failed than parity makes up for.
+    pub(super) fn work(
+        &mut self,
+        now: Instant,
+        recorder: &mut Recorder,
+        done: &mut Vec<(u32, Instant)>,
+    ) -> Result<(), BackendError> {
+        let failed = self.failed(now);
+        let Array { map, below, stripes: Some(stripes), .. } = self else { return Ok(()) };
+        stripes.work(now, failed, map, below, recorder, done).map_err(|lost| self.lost(lost, now))
     }
 
-    /// Part of a client's request: `extent`'s place on the member at position `index`.
+    /// Members that return errors, one bit each.
+    fn failed(&self, now: Instant) -> u128 {
+        let all = 0..self.len().min(MEMBERS_MAX);
+        all.filter(|member| self.any_mortal && self.below.fails(*member, now).is_some())
+            .fold(0, |set, member| set | 1 << member)
+    }
+
+    /// Part of a client's request.
     fn io(
         &mut self,
         now: Instant,
         (op, client): (OpKind, usize),
-        index: usize,
-        extent: &Extent,
+        part: Part,
         recorder: &mut Recorder,
     ) -> Instant {
-        let mut record = |length, end| recorder.member(index, op, length, now, end);
-        self.below.io(now, op, client, (index, extent.offset, extent.length), &mut record)
+        let mut record = |length, end| recorder.member(part.member, op, length, now, end);
+        self.below.io(now, op, client, part, &mut record)
     }
 
     /// An I/O of the background (resync): straight to a member, and in nobody's record.
@@ -341,13 +460,13 @@ impl Array {
         offset: MemberOffset,
         length: Bytes,
     ) -> Instant {
-        if self.fails(member, now).is_some() {
+        if self.below.fails(member, now).is_some() {
             return now;
         }
-        self.below.io(now, op, 0, (member, offset, length), &mut |_, _| {})
+        self.below.io(now, op, 0, Part { member, offset, length }, &mut |_, _| {})
     }
 
-    /// Requests on arrays with failing members or with parity to write.
+    /// Requests on arrays with failing members or with parity.
     #[cold]
     fn submit_slowly(
         &mut self,
@@ -356,12 +475,27 @@ impl Array {
         recorder: &mut Recorder,
     ) -> Result<Done, BackendError> {
         match request.op {
-            OpKind::Read => self.read_around_failures(now, request, recorder).map(Done::At),
+            OpKind::Read => self.read_around_failures(now, request, recorder),
             OpKind::Write if self.map.supports_write() => {
                 self.write_around_failures(now, request, recorder).map(Done::At)
             }
-            OpKind::Write => self.read_before_write(now, request, recorder),
+            OpKind::Write if self.stripes.is_some() => {
+                let parts = self.parts(request)?;
+                if let Some(stripes) = &mut self.stripes {
+                    stripes.write(now, request.slot, request.client, &parts);
+                }
+                Ok(Done::Gathered)
+            }
+            OpKind::Write => self.read_modify_write(now, request, recorder).map(Done::At),
         }
+    }
+
+    /// The data of a request.
+    fn parts(&self, request: &Request) -> Result<Vec<Part>, BackendError> {
+        let mut parts = Vec::new();
+        let mut sink = |extent| parts.push(part_of(&self.position, &extent));
+        self.map.read_extents(request.offset, request.length, 0, &mut sink).map_err(unmapped)?;
+        Ok(parts)
     }
 
     fn read_around_failures(
@@ -369,58 +503,17 @@ impl Array {
         now: Instant,
         request: &Request,
         recorder: &mut Recorder,
-    ) -> Result<Instant, BackendError> {
-        let first = self.selector(now, request);
-        let mut last = now;
-        let mut bad = None;
-        for attempt in 0..u64::from(self.map.copies()) {
-            let mut extents = Vec::new();
-            self.map
-                .read_extents(request.offset, request.length, first + attempt, &mut |extent| {
-                    extents.push(extent)
-                })
-                .map_err(unmapped)?;
-            bad = extents
-                .iter()
-                .find(|extent| self.fails(self.position[extent.member], now).is_some())
-                .copied();
-            if bad.is_some() && (attempt + 1 < u64::from(self.map.copies()) || self.parity == 0) {
-                continue;
-            }
-            for extent in extents {
-                let index = self.position[extent.member];
-                if self.fails(index, now).is_none() {
-                    last = last.max(self.io(now, (request.op, request.client), index, &extent, recorder));
-                } else {
-                    last = last.max(self.reconstruct(now, request.client, index, extent, recorder)?);
-                }
-            }
-            return Ok(last);
+    ) -> Result<Done, BackendError> {
+        let failed = self.failed(now);
+        if failed == 0 || self.stripes.is_none() {
+            return self.read(now, request, recorder);
         }
-        Err(bad.map_or(BackendError::Other("the array has no copy to read".into()), |extent| {
-            self.lost(self.position[extent.member], now)
-        }))
-    }
-
-    /// Reads a failed member's bytes from all the others (RAID5; RAID6 needs one fewer, which is the P parity's).
-    fn reconstruct(
-        &mut self,
-        now: Instant,
-        client: usize,
-        failed: usize,
-        extent: Extent,
-        recorder: &mut Recorder,
-    ) -> Result<Instant, BackendError> {
-        let alive: Vec<usize> = (0..self.len()).filter(|m| self.fails(*m, now).is_none()).collect();
-        let needed = self.len() - self.parity;
-        if self.parity == 0 || alive.len() < needed {
-            return Err(self.lost(failed, now));
-        }
-        let mut last = now;
-        for index in alive.into_iter().take(needed) {
-            last = last.max(self.io(now, (OpKind::Read, client), index, &extent, recorder));
-        }
-        Ok(last)
+        let parts = self.parts(request)?;
+        let Array { map, below, stripes: Some(stripes), .. } = self else {
+            return self.read(now, request, recorder);
+        };
+        let end = stripes.read(now, (request.client, &parts), failed, map, below, recorder);
+        end.map(Done::At).map_err(|lost| self.lost(lost, now))
     }
 
     fn write_around_failures(
@@ -437,74 +530,45 @@ impl Array {
         let mut bad = None;
         let mut kept: Vec<(ArrayOffset, ArrayOffset)> = Vec::new();
         for extent in extents {
-            let index = self.position[extent.member];
-            if self.fails(index, now).is_some() {
-                bad = Some(index);
+            let part = part_of(&self.position, &extent);
+            if self.below.fails(part.member, now).is_some() {
+                bad = Some(Lost { member: part.member });
                 continue;
             }
             kept.push((extent.array_offset, extent.array_offset + extent.length));
-            last = last.max(self.io(now, (request.op, request.client), index, &extent, recorder));
+            last = last.max(self.io(now, (request.op, request.client), part, recorder));
         }
         match bad {
-            Some(index) if !covered(kept, request.offset, request.length) => Err(self.lost(index, now)),
+            Some(lost) if !covered(kept, request.offset, request.length) => Err(self.lost(lost, now)),
             _ => Ok(last),
         }
     }
 
-    /// RAID5 and RAID6: reads what parity needs before it can be written; a write of whole stripes needs nothing.
-    fn read_before_write(
-        &mut self,
-        now: Instant,
-        request: &Request,
-        recorder: &mut Recorder,
-    ) -> Result<Done, BackendError> {
-        let stripes = |stripe: Bytes| {
-            request.offset.0.is_multiple_of(stripe.0) && request.length.0.is_multiple_of(stripe.0)
-        };
-        if self.parity > 0 && self.stripe.is_some_and(stripes) {
-            return self.write_back(now, request, recorder).map(Done::At);
-        }
-        let mut last = now;
-        for extent in self.located(request)? {
-            let index = self.position[extent.member];
-            if self.fails(index, now).is_none() {
-                last = last.max(self.io(now, (OpKind::Read, request.client), index, &extent, recorder));
-            }
-        }
-        Ok(Done::ThenWriteBack(last))
-    }
-
-    /// The second half of a write with parity.
-    ///
-    /// # Errors
-    /// When more members failed than parity makes up for.
-    pub(super) fn write_back(
+    /// A write of arrays of parity inside others: old data and old parity are read, then the new ones are written.
+    fn read_modify_write(
         &mut self,
         now: Instant,
         request: &Request,
         recorder: &mut Recorder,
     ) -> Result<Instant, BackendError> {
+        let extents = self.map.locate(request.offset, request.length).map_err(unmapped)?;
+        let parts: Vec<Part> = extents.iter().map(|extent| part_of(&self.position, extent)).collect();
         let failed: Vec<usize> =
-            (0..self.len()).filter(|member| self.fails(*member, now).is_some()).collect();
-        if let Some(member) = failed.first().filter(|_| failed.len() > self.parity.max(1)) {
-            return Err(self.lost(*member, now));
+            (0..self.len()).filter(|member| self.below.fails(*member, now).is_some()).collect();
+        if let [_, member, ..] = failed[..] {
+            return Err(self.lost(Lost { member }, now));
         }
-        let mut last = now;
-        for extent in self.located(request)? {
-            let index = self.position[extent.member];
-            if !failed.contains(&index) {
-                last = last.max(self.io(now, (OpKind::Write, request.client), index, &extent, recorder));
-            }
+        let mut at = now;
+        for op in [OpKind::Read, OpKind::Write] {
+            let alive = parts.iter().filter(|part| !failed.contains(&part.member));
+            let ends = alive.map(|part| self.io(at, (op, request.client), *part, recorder));
+            at = ends.collect::<Vec<_>>().into_iter().max().unwrap_or(at);
         }
-        Ok(last)
+        Ok(at)
     }
 
-    fn located(&self, request: &Request) -> Result<Vec<Extent>, BackendError> {
-        self.map.locate(request.offset, request.length).map_err(unmapped)
-    }
-
-    fn lost(&self, member: usize, now: Instant) -> BackendError {
-        let (name, what) = match self.fails(member, now) {
+    fn lost(&self, Lost { member }: Lost, now: Instant) -> BackendError {
+        let (name, what) = match self.below.fails(member, now) {
             Some(FailureKind::Vanish) => ("ENODEV", "vanished"),
             // Frozen members answer late, and so fail nothing.
             Some(FailureKind::Error | FailureKind::Freeze) | None => ("EIO", "returned an error"),

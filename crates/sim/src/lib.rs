@@ -32,6 +32,7 @@ mod record;
 mod resync;
 mod scope;
 mod session;
+mod stripes;
 #[cfg(test)]
 mod tests;
 
@@ -146,8 +147,8 @@ fn simulate_within(
         let (life, here) = (derive(seed, volume as u64), derive(trial.seed, volume as u64));
         Some(Model::with_history(shape, life, here, age))
     };
-    let array =
-        Array::new(experiment, design, environment.host.max_request, environment.clients as usize, model)?;
+    let (max_request, clients) = (environment.host.max_request, environment.clients as usize);
+    let array = Array::new(experiment, design, max_request, clients, model)?;
     let outcome = Load::new(workload, environment, array, trial.seed, control, work)?.run()?;
     let observed = observe::observe(experiment, &environment.host, design, &outcome);
     let mut members = outcome.recorded.members;

@@ -1,6 +1,6 @@
 //! The event loop: slots of the queue submit, complete and submit again, in virtual time.
 
-use super::array::{Array, CopyChoice, Done, Request};
+use super::array::{Array, Request};
 use super::cpu::Cpu;
 use super::leap::Leap;
 use super::pages::{Cached, Pages};
@@ -12,7 +12,7 @@ use ebbtide_model::experiment::Environment;
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::CpuUse;
 use ebbtide_model::units::{ArrayOffset, Bytes, Instant, Nanos, format_waiting};
-use ebbtide_model::workload::{Access, Generator, Op, OpKind, Pace, Stop, Workload, WorkloadError};
+use ebbtide_model::workload::{Generator, Op, OpKind, Pace, Stop, Workload, WorkloadError};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Most slots that a trial may have.
@@ -45,8 +45,6 @@ enum State {
     Start,
     /// Its operation to complete.
     Completion,
-    /// Old data and parity, to write the new ones then.
-    OldParity,
     /// The page cache to take its write.
     Room,
     /// Nothing: it has no more to do.
@@ -212,7 +210,12 @@ impl<'a> Load<'a> {
         let mut look = events_per_look;
         let mut worked = 0_u64;
         while self.alive > 0 {
-            let Some((now, slot)) = self.queue.peek() else { break };
+            let next = self.queue.peek();
+            let due = self.array.due();
+            if next.is_none() && due == Instant::NEVER {
+                break;
+            }
+            let now = next.map_or(due, |(at, _)| at.min(due));
             if now >= self.never && self.window.end == Instant::NEVER {
                 return Err(self.stalled());
             }
@@ -223,6 +226,10 @@ impl<'a> Load<'a> {
                 self.leap(now);
                 continue;
             }
+            let Some((_, slot)) = next.filter(|(at, _)| *at <= due) else {
+                self.write_stripes(due)?;
+                continue;
+            };
             let next = if slot < own { self.event(slot, now)? } else { self.background(slot, now)? };
             match next {
                 Some(at) => self.queue.replace(at, slot),
@@ -239,6 +246,16 @@ impl<'a> Load<'a> {
         }
         self.report()?;
         self.finish()
+    }
+
+    /// Writes what has gathered in the stripe cache.
+    fn write_stripes(&mut self, now: Instant) -> Result<(), BackendError> {
+        let mut done = Vec::new();
+        self.array.work(now, &mut self.recorder, &mut done)?;
+        for (slot, end) in done {
+            self.queue.push(end, slot);
+        }
+        Ok(())
     }
 
     /// Looks whether what happens now goes on for long, and if so, goes there.
@@ -273,11 +290,6 @@ impl<'a> Load<'a> {
                     return self.submit(slot, now);
                 }
                 self.start_next(slot, now)
-            }
-            State::OldParity => {
-                let request = self.request(slot);
-                self.slots[index].state = State::Completion;
-                self.array.write_back(now, &request, &mut self.recorder).map(Some)
             }
             // Woken by a writeback that made room.
             State::Room => {
@@ -328,12 +340,8 @@ impl<'a> Load<'a> {
 
     fn request(&self, slot: u32) -> Request {
         let Slot { op, job, .. } = &self.slots[slot as usize];
-        let copy = match self.workload.access {
-            Access::Sequential => CopyChoice::Stream(u64::from(*job)),
-            Access::Random => CopyChoice::LeastBusy,
-        };
         let client = self.jobs[*job as usize].client;
-        Request { op: op.kind, offset: op.offset, length: op.length, copy, client }
+        Request { op: op.kind, offset: op.offset, length: op.length, slot, client }
     }
 
     /// Submits the slot's operation at `now`; says when it completes.
@@ -346,12 +354,8 @@ impl<'a> Load<'a> {
         if self.pages.is_some() {
             return self.submit_buffered(slot, at, &request);
         }
-        let (state, next) = match self.array.submit(at, &request, &mut self.recorder)? {
-            Done::At(end) => (State::Completion, end),
-            Done::ThenWriteBack(end) => (State::OldParity, end),
-        };
-        self.slots[slot as usize].state = state;
-        Ok(Some(next))
+        self.slots[slot as usize].state = State::Completion;
+        Ok(self.array.submit(at, &request, &mut self.recorder)?.instant())
     }
 
     /// The same through the page cache.
@@ -373,10 +377,7 @@ impl<'a> Load<'a> {
             Cached::Blocked => (State::Room, None),
             Cached::Through => {
                 let copied = self.cpu.copy(job, now, op.length);
-                match self.array.submit(copied, request, &mut self.recorder)? {
-                    Done::At(end) => (State::Completion, Some(end)),
-                    Done::ThenWriteBack(end) => (State::OldParity, Some(end)),
-                }
+                (State::Completion, self.array.submit(copied, request, &mut self.recorder)?.instant())
             }
         };
         self.slots[slot as usize].state = state;
@@ -469,7 +470,7 @@ impl<'a> Load<'a> {
         };
         let mut unfinished = 0;
         for slot in &self.slots {
-            if matches!(slot.state, State::Completion | State::OldParity | State::Room) {
+            if matches!(slot.state, State::Completion | State::Room) {
                 self.recorder.in_flight(slot.submitted, end);
                 unfinished += 1;
             }
@@ -498,11 +499,18 @@ impl<'a> Load<'a> {
         }
         self.wake_writeback(end);
         let mut last = end;
-        while let Some((now, slot)) = self.queue.peek() {
-            let Some(pages) = &mut self.pages else { break };
+        while let Some(pages) = &mut self.pages {
             if pages.is_clean() {
                 break;
             }
+            let (next, due) = (self.queue.peek(), self.array.due());
+            let Some((now, slot)) = next.filter(|(at, _)| *at <= due) else {
+                if due == Instant::NEVER {
+                    break;
+                }
+                self.write_stripes(due)?;
+                continue;
+            };
             if slot < own || slot == own + pages.writers() {
                 self.queue.pop();
                 continue;

@@ -8,7 +8,7 @@
 //! Writes are taken at copying speed until a fifth of the memory is dirty (`vm.dirty_ratio` 20), then as fast as
 //! writeback makes room; writeback begins at a tenth (`vm.dirty_background_ratio` 10). Nothing expires by age.
 
-use super::array::{Array, CopyChoice, Done, Request};
+use super::array::{Array, Request};
 use super::record::Recorder;
 use ebbtide_model::backend::BackendError;
 use ebbtide_model::experiment::Environment;
@@ -182,12 +182,7 @@ impl Pages {
                 (stream.ahead.max(end) + self.readahead).min(end.max(ArrayOffset::START + self.span));
             while stream.ahead < target {
                 let length = to_boundary(self.piece, stream.ahead).min(target - stream.ahead);
-                let part = Request {
-                    offset: stream.ahead,
-                    length,
-                    copy: CopyChoice::Stream(u64::from(job)),
-                    ..*request
-                };
+                let part = Request { offset: stream.ahead, length, ..*request };
                 let there = read_array(now, &part, array, recorder)?;
                 stream.ahead += length;
                 stream.pieces.push_back((stream.ahead, there));
@@ -253,7 +248,7 @@ impl Pages {
         woken
     }
 
-    /// The slot writes the next piece, if there is one; says when it is on the medium.
+    /// The slot writes the next piece, if there is one; says when it is on the medium, as far as that is known.
     pub(super) fn write_back(
         &mut self,
         slot: u32,
@@ -267,24 +262,14 @@ impl Pages {
             return Ok(None);
         };
         let piece = to_boundary(self.piece, *offset).min(*length);
-        let request = Request {
-            op: OpKind::Write,
-            offset: *offset,
-            length: piece,
-            copy: CopyChoice::LeastBusy,
-            client: 0,
-        };
+        let request = Request { op: OpKind::Write, offset: *offset, length: piece, slot, client: 0 };
         *offset += piece;
         *length -= piece;
         if *length == Bytes(0) {
             self.to_write.pop_front();
         }
         self.under_way[(slot - self.writers.0) as usize] = piece;
-        match array.submit(now, &request, recorder)? {
-            Done::At(end) => Ok(Some(end)),
-            // The second half follows at once: writeback has many requests under way, their order does not matter.
-            Done::ThenWriteBack(end) => array.write_back(end, &request, recorder).map(Some),
-        }
+        Ok(array.submit(now, &request, recorder)?.instant())
     }
 
     /// From now on everything dirty is written, whatever the thresholds.
@@ -310,7 +295,5 @@ fn read_array(
     array: &mut Array,
     recorder: &mut Recorder,
 ) -> Result<Instant, BackendError> {
-    match array.submit(now, request, recorder)? {
-        Done::At(end) | Done::ThenWriteBack(end) => Ok(end),
-    }
+    Ok(array.submit(now, request, recorder)?.instant().unwrap_or(now))
 }

@@ -70,6 +70,10 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     facts.yield_to(VerdictKind::RemoteQueue, "more in flight would wait at the client")?;
     let iops = case.metric(Metric::Iops).ok_or_else(|| Absent::because("no rate was measured"))?;
     let kept = case.kept();
+    // A small write is at two members or more at each moment, unless it waits for its stripe.
+    if workers(case).1.is_some_and(|at_members| at_members < kept) {
+        facts.yield_to(VerdictKind::PartialStripe, "writes wait in the array for what is read for parity")?;
+    }
     let base = facts.rungs.as_ref().map_or(iops, Rungs::reference);
     let mut by_ladder = false;
     let ground = below_floor(case, facts.latency)

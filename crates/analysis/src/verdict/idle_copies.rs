@@ -1,8 +1,8 @@
 //! `idle-copies`: of an array that holds copies, one copy answers what is read while the members with the others have little to do.
 //!
 //! Derivation. Any copy can answer a read, so that `n` members could give `n` times what one gives. md keeps a sequential
-//! stream on the member where it was (`raid1.c` and `raid10.c`, read_balance), which near copies leave with `n / copies` members at work; far copies are
-//! laid out like a stripe, of which a stream uses every member. Whether that costs anything depends on what waits: with no more
+//! stream of a mirror on the member where it was (`raid1.c`, read_balance); RAID10 chooses for each chunk (`raid10.c`), on spindles the copy whose arm
+//! is nearest. Whether that costs anything depends on what waits: with no more
 //! operations in flight than members at work the others would have nothing to do either. Which copy it is may change from
 //! trial to trial, so that each trial is looked at by itself. What is asked has to touch all members alike: a layout without a linear
 //! part, offsets that are drawn evenly or ascend, over many stripes.
@@ -90,8 +90,8 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     }
     let how = match case.workload.access {
         Access::Sequential => {
-            "a sequential stream stays on the copy where it is; far copies (RAID10 with arrangement = \"far\") are read like a stripe, \
-             and several readers spread over the copies"
+            "a sequential stream stays on the member of a mirror where it is; RAID10 reads each chunk from any of its copies, and \
+             several readers spread over a mirror"
         }
         Access::Random => {
             "what chooses among the copies prefers some of the members: write-mostly, a rotational one beside others, or a resync"

@@ -40,6 +40,9 @@ const MIN_OPS: u64 = 20;
 /// A member works when it moves at least this share of what an equal part would be.
 const WORKS: f64 = 0.5;
 
+/// How many times as many bytes as another a member moves that is given more to do.
+const UNEVEN: f64 = 1.1;
+
 /// Part of a slow member's latency that its device takes at most where it is held back above it.
 const ABOVE: f64 = 0.20;
 
@@ -195,6 +198,16 @@ fn work(name: &str, requests: &[(String, f64)]) -> Option<(f64, f64)> {
     Some((own.first()?.1, median(others.into_iter().map(|(_, requests)| *requests))?))
 }
 
+/// How many times as many bytes as the one that moves fewest this member moves, where it is not below the mean.
+fn more_bytes(trial: &TrialSamples, name: &str) -> Option<f64> {
+    let all: Vec<(&str, u64)> =
+        trial.members.iter().map(|member| (member.name.as_str(), members::totals(member).bytes)).collect();
+    let own = all.iter().find(|(other, _)| *other == name)?.1;
+    let least = all.iter().map(|(_, bytes)| *bytes).min().filter(|least| *least > 0)?;
+    let mean = all.iter().map(|(_, bytes)| *bytes).sum::<u64>() / all.len() as u64;
+    (own >= mean).then(|| own as f64 / least as f64)
+}
+
 /// How many times as many requests the one that holds the queue has as its siblings, and how many chance may make of it, where it is more. Equal
 /// disks at their limit hold the longest queue in turn, and who holds it has more of them: in a single trial one cannot be too careful,
 /// and a slow one is missed now and then. Over several the excess of one that always has more to do grows with their number,
@@ -302,6 +315,12 @@ fn of_group(case: &Case<'_>, facts: &Facts<'_>, group: Group<'_>) -> Judged {
     if (same.len() as f64) < needed {
         let what = format!("trials in which {name} is the slowest by far, more than any other");
         return Err(too_alike().seen(&what, same.len() as f64, Unit::Trials, needed));
+    }
+    if let Group::Members = group
+        && case.median(|trial| more_bytes(trial, name)).is_some_and(|times| times >= UNEVEN)
+    {
+        let why = format!("{name} is given more to do than others by writes of parts of stripes");
+        facts.yield_to(VerdictKind::PartialStripe, &why)?;
     }
     if let Some((times, most)) = more_work(&same) {
         let why = format!("{name} is the slowest by far, but has more to do than its siblings");

@@ -5,6 +5,9 @@
 //! (reconstruct-write), whichever is less (md: drivers/md/raid5.c, `handle_stripe_dirtying`). So a byte written in a small write of RAID5
 //! has its members read up to two and write two, of RAID6 three and three, where whole stripes have them read none and write
 //! `members / data`. Members that read more than the array was asked to read, and no more than that, read for parity.
+//!
+//! Sequential writes that are no multiple of a stripe leave parts of stripes at the same members again and again. The array waits
+//! for the member that is given most, so there its work counts for all of them: whole stripes would give each the same.
 
 use crate::estimate::median;
 use crate::evidence::{Unit, evidence, share_is};
@@ -18,6 +21,7 @@ use ebbtide_model::layout::LayoutNode;
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{Join, OtherKind, TrialSamples};
 use ebbtide_model::units::Bytes;
+use ebbtide_model::workload::Access;
 
 /// Bytes that members read for parity, for each byte written, from which on it is told: what is read of metadata, and at the edges of a
 /// measurement, stays below.
@@ -26,6 +30,8 @@ pub const READ: f64 = 0.10;
 pub const NEEDLESS: f64 = 0.10;
 /// How far above the most that parity can take the reads may be.
 const SLACK: f64 = 1.10;
+/// Share of what all would move, were each as busy as the busiest, below which it is told.
+const EVEN: f64 = 0.95;
 /// What a disk counts in, in bytes.
 const SECTOR: f64 = 512.0;
 
@@ -59,6 +65,8 @@ struct Traffic {
     asked: PerOp<u64>,
     writes: u64,
     moved: PerOp<u64>,
+    /// What the busiest member moved.
+    busiest: u64,
 }
 
 impl Traffic {
@@ -84,12 +92,21 @@ impl Traffic {
         f64::from(1 + parity) * touched
     }
 
-    /// Share of what the members moved that whole stripes would not have needed.
-    fn needless(&self, geometry: &Geometry) -> f64 {
+    /// Share of what the members moved that whole stripes would not have needed. Where access is `sequential`, all count as the
+    /// busiest, for which the others wait.
+    fn needless(&self, geometry: &Geometry, sequential: bool) -> f64 {
         let least = self.asked.write as f64 * f64::from(geometry.of) / geometry.data();
         let needed = self.asked.read as f64 + least;
-        let moved = self.moved.read as f64 + self.moved.write as f64;
+        let moved = match sequential {
+            true => self.busiest as f64 * f64::from(geometry.of),
+            false => (self.moved.read + self.moved.write) as f64,
+        };
         if moved > 0.0 { (1.0 - needed / moved).max(0.0) } else { 0.0 }
+    }
+
+    /// What the members moved, of what they would have moved were each as busy as the busiest.
+    fn evenness(&self, geometry: &Geometry) -> f64 {
+        (self.moved.read + self.moved.write) as f64 / (self.busiest as f64 * f64::from(geometry.of)).max(1.0)
     }
 }
 
@@ -97,6 +114,7 @@ impl Traffic {
 struct Seen {
     geometry: Geometry,
     traffic: Vec<Traffic>,
+    sequential: bool,
 }
 
 impl Seen {
@@ -105,7 +123,7 @@ impl Seen {
     }
 
     fn needless(&self) -> f64 {
-        self.median(|traffic| traffic.needless(&self.geometry))
+        self.median(|traffic| traffic.needless(&self.geometry, self.sequential))
     }
 }
 
@@ -126,9 +144,11 @@ fn of_layout(layout: &LayoutNode) -> Option<Geometry> {
 /// What the array of the design was asked for by the application, and what its volumes moved.
 fn designed(trial: &TrialSamples) -> Option<Traffic> {
     let array = &trial.array;
-    let moved = trial.members.iter().map(|member| members::bytes(&member.ops)).sum();
+    let each = trial.members.iter().map(|member| members::bytes(&member.ops));
+    let (moved, busiest) =
+        (each.clone().sum(), each.map(|moved: PerOp<u64>| moved.total()).max().unwrap_or(0));
     let asked = members::bytes(array);
-    (asked.write > 0).then_some(Traffic { asked, writes: array.write.count.ops, moved })
+    (asked.write > 0).then_some(Traffic { asked, writes: array.write.count.ops, moved, busiest })
 }
 
 /// What an array below was asked for by anybody, as the kernel counted it, and what its devices moved.
@@ -136,18 +156,21 @@ fn existing(trial: &TrialSamples, array: &ArrayBelow) -> Option<Traffic> {
     let found = below::same(trial, array)?;
     let own = trial.observed.as_ref()?.devices.iter().find(|device| device.shown_name() == array.name)?;
     let (asked, writes) = (own.total.bytes, own.total.ops.write);
-    let moved = found.devices.iter().map(|device| device.total.bytes).sum();
-    (asked.write > 0 && writes > 0).then_some(Traffic { asked, writes, moved })
+    let each = found.devices.iter().map(|device| device.total.bytes);
+    let (moved, busiest) =
+        (each.clone().sum(), each.map(|moved: PerOp<u64>| moved.total()).max().unwrap_or(0));
+    (asked.write > 0 && writes > 0).then_some(Traffic { asked, writes, moved, busiest })
 }
 
 /// The array of parity whose members moved most in vain; why there is none.
 fn find(case: &Case<'_>) -> Result<Seen, Absent> {
     let mut all: Vec<Seen> = Vec::new();
     let mut degraded = None;
+    let sequential = case.workload.access == Access::Sequential;
     if let Some(geometry) = of_layout(&case.design.layout) {
         // Through the page cache readahead and delayed writes move bytes that nobody asks for, or later.
         let traffic = case.trials.iter().filter(|_| case.workload.direct).filter_map(|trial| designed(trial));
-        all.push(Seen { geometry, traffic: traffic.collect() });
+        all.push(Seen { geometry, traffic: traffic.collect(), sequential });
     }
     for array in &case.result.below {
         let Join::Parity { parity, of, chunk } = array.join else { continue };
@@ -157,7 +180,7 @@ fn find(case: &Case<'_>) -> Result<Seen, Absent> {
         }
         let name = format!("{} ({})", array.name, array.join.name());
         let traffic = case.trials.iter().filter_map(|trial| existing(trial, array)).collect();
-        all.push(Seen { geometry: Geometry { name, of, parity, chunk }, traffic });
+        all.push(Seen { geometry: Geometry { name, of, parity, chunk }, traffic, sequential });
     }
     let known = !all.is_empty();
     all.retain(|seen| !seen.traffic.is_empty());
@@ -249,6 +272,14 @@ fn verdict(case: &Case<'_>, seen: &Seen, what: [&str; 2]) -> Verdict {
         }
         None => "write whole stripes, or use RAID10".to_owned(),
     };
+    let evenness = seen.median(|traffic| traffic.evenness(geometry));
+    let uneven = match seen.sequential && evenness < EVEN {
+        true => format!(
+            ", and its members move {:.0}% of what they would were each as busy as the busiest",
+            evenness * 100.0
+        ),
+        false => String::new(),
+    };
     let figures = vec![
         evidence(what[0], read, Unit::Times, Some(0.0)),
         evidence(
@@ -267,11 +298,11 @@ fn verdict(case: &Case<'_>, seen: &Seen, what: [&str; 2]) -> Verdict {
     ];
     Verdict::new(
         VerdictKind::PartialStripe,
-        0.9,
+        0.95,
         needless,
         format!(
             "{how}: for each byte written its members read {read:.2} and write {written:.2}, where whole stripes have \
-             them read none and write {whole:.2}; {advice}"
+             them read none and write {whole:.2}{uneven}; {advice}"
         ),
         figures,
     )

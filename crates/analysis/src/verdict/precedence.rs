@@ -49,7 +49,7 @@ const BEHIND_A_LIMIT: &[VerdictKind] = &[Burst, WriteCache, RequestSize, Partial
 /// Of memory that is freed by the thread that needs it, this thread's processor time and its wait for durability keep what is left.
 static RULES: [Rule; 21] = [
     Rule::of(Cache, cache::judge),
-    Rule::of(Member, member::judge).yields_to(&[Background]),
+    Rule::of(Member, member::judge).yields_to(&[Background, PartialStripe]),
     Rule::of(Burst, burst::judge).yields_to(&[Background, WriteCache]),
     Rule::of(WriteCache, write_cache::judge).yields_to(&[Cache, Background]),
     Rule::of(DeviceWaves, device_waves::judge).yields_to(&[
@@ -80,6 +80,7 @@ static RULES: [Rule; 21] = [
         Member,
         Cpu,
         Background,
+        PartialStripe,
     ]),
     Rule::of(FirstTouch, first_touch::judge).yields_to(&[InstanceLimit]),
     Rule::of(RequestSize, request_size::judge),

@@ -1,8 +1,11 @@
 //! The levels side by side for given members, every figure found by asking [`Map`].
 
 use super::mirror::ROUNDING;
-use super::{Arrangement, ArrayKind, LayoutError, LayoutName, LayoutNode, Map, Role};
-use crate::units::{ArrayOffset, Bytes};
+use super::{
+    Arrangement, ArrayKind, Balance, Choice, Extent, LayoutError, LayoutName, LayoutNode, Map, Place, Reads,
+    Role, Standing,
+};
+use crate::units::{ArrayOffset, Bytes, MemberOffset};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +45,7 @@ pub struct Figures {
     pub losses_guaranteed: u32,
     /// Members whose loss it survives when they are the right ones.
     pub losses_best: u32,
-    /// Members that one sequential reader of (members squared) chunks reads from: a few stripes.
+    /// Members that one sequential reader works that has (members squared) chunks in flight: a few stripes.
     pub read_fan_out: usize,
     /// Members that one sequential writer of as many chunks writes to.
     pub write_fan_out: usize,
@@ -116,10 +119,8 @@ fn figures(kind: ArrayKind, sizes: &[Bytes], chunk: Bytes) -> Result<Figures, La
     let (losses_guaranteed, losses_best) = losses(&units, sizes.len() as u32);
     let chunks = (sizes.len() * sizes.len()) as u64;
     let run = map.capacity().min(Bytes(chunk.0.saturating_mul(chunks)));
-    let mut readers = BTreeSet::new();
-    let _in_range = map.read_extents(ArrayOffset::START, run, 0, &mut |e| {
-        readers.insert(e.member);
-    });
+    let mut deep = Deep { balance: Balance::default(), pending: vec![0; sizes.len()] };
+    let _in_range = map.read_chosen(ArrayOffset::START, run, &mut deep);
     let located = |length| map.locate(ArrayOffset::START, length).unwrap_or_default();
     let writers: BTreeSet<usize> = located(run).iter().map(|e| e.member).collect();
     let small = located(SMALL_WRITE.min(map.capacity()));
@@ -130,11 +131,32 @@ fn figures(kind: ArrayKind, sizes: &[Bytes], chunk: Bytes) -> Result<Figures, La
         capacity: map.capacity(),
         losses_guaranteed,
         losses_best,
-        read_fan_out: readers.len(),
+        read_fan_out: deep.pending.iter().filter(|pending| **pending > 0).count(),
         write_fan_out: writers.len(),
         small_write_reads: if parity == 0 { 0 } else { writes.min(others) },
         small_write_writes: writes,
     })
+}
+
+/// A reader of members without arms, none of which has answered yet.
+struct Deep {
+    balance: Balance,
+    /// Requests of each member.
+    pending: Vec<usize>,
+}
+
+impl Reads for Deep {
+    fn choose(&mut self, choice: &Choice<'_>) -> u32 {
+        let head = MemberOffset::START;
+        self.balance.choose(choice, |place| match place {
+            Place::Volume(member) => Some(Standing { pending: self.pending[member], head, rotates: false }),
+            Place::Array(_) => None,
+        })
+    }
+
+    fn read(&mut self, extent: Extent) {
+        self.pending[extent.member] += 1;
+    }
 }
 
 /// The chunk of the small arrays in which every chunk is looked at.
@@ -225,7 +247,7 @@ mod tests {
         assert_eq!(of("linear", None, None), (4, 0, 0, 1, 1, 0, 1));
         assert_eq!(of("stripe", None, None), (4, 0, 0, 4, 4, 0, 1));
         assert_eq!(of("mirror", None, None), (1, 3, 3, 1, 4, 0, 4));
-        assert_eq!(of("raid10", Some(2), Some(Arrangement::Near)), (2, 1, 2, 2, 4, 0, 2));
+        assert_eq!(of("raid10", Some(2), Some(Arrangement::Near)), (2, 1, 2, 4, 4, 0, 2));
         assert_eq!(of("raid10", Some(2), Some(Arrangement::Far)), (2, 1, 2, 4, 4, 0, 2));
         assert_eq!(of("raid10", Some(2), Some(Arrangement::Offset)), (2, 1, 2, 4, 4, 0, 2));
         assert_eq!(of("raid5", None, None), (3, 1, 1, 4, 4, 2, 2));

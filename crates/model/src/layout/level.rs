@@ -6,7 +6,7 @@ use super::parity::{Parity, ParityPiece};
 use super::piece::Piece;
 use super::raid10::Raid10;
 use super::stripe::Stripe;
-use super::{ArrayKind, LayoutError, Role};
+use super::{Arrangement, ArrayKind, LayoutError, Role};
 use crate::units::{ArrayOffset, Bytes, MemberOffset};
 
 /// The geometry of one array.
@@ -68,6 +68,22 @@ impl Level {
         }
     }
 
+    /// How the copies of chunks are placed, on levels that place them.
+    pub fn arrangement(&self) -> Option<Arrangement> {
+        match self {
+            Level::Raid10(l) => Some(l.arrangement()),
+            Level::Linear(_) | Level::Stripe(_) | Level::Mirror(_) | Level::Parity(_) => None,
+        }
+    }
+
+    /// The row of chunks that a member's byte is in, on levels that choose a copy for each.
+    pub fn row(&self, offset: MemberOffset) -> u64 {
+        match self {
+            Level::Raid10(l) => l.row(offset),
+            Level::Linear(_) | Level::Stripe(_) | Level::Mirror(_) | Level::Parity(_) => 0,
+        }
+    }
+
     /// A chunk, and all data chunks of a stripe that shares parity; `None` on levels without.
     pub fn stripe(&self) -> Option<(Bytes, Bytes)> {
         match self {
@@ -86,6 +102,22 @@ impl Level {
             Level::Raid10(l) => l.split(copy, offset, length, sink),
             Level::Parity(l) => l.split(offset, length, sink),
         }
+    }
+
+    /// Copy number `copy` of a piece of the first, which lies in one chunk where there are chunks.
+    pub fn copy_of(&self, first: Piece, copy: u32) -> Piece {
+        let mut found = first;
+        self.split(copy, first.array_offset, first.length, &mut |piece| found = piece);
+        found
+    }
+
+    /// The members with the parity of what is at `at` of the others.
+    pub fn parity_slots(&self, at: MemberOffset) -> impl Iterator<Item = usize> + use<> {
+        let (first, count, members) = match self {
+            Level::Parity(l) => l.parity_slots(at),
+            Level::Linear(_) | Level::Stripe(_) | Level::Mirror(_) | Level::Raid10(_) => (0, 0, 1),
+        };
+        (first..first + count).map(move |slot| slot % members)
     }
 
     /// The parity that depends on this extent; nothing on levels without.

@@ -1,5 +1,6 @@
 //! A layout compiled for mapping: the tree of arrays as a flat list of levels.
 
+use super::balance::{Choice, InTurn, Reads};
 use super::level::Level;
 use super::piece::Piece;
 use super::{ArrayKind, Extent, ExtentError, LayoutError, LayoutNode, Reverse, Role};
@@ -28,7 +29,7 @@ pub struct Map {
 #[derive(Debug, Clone)]
 struct Node {
     level: Level,
-    members: Vec<Slot>,
+    members: Vec<Place>,
     /// Most copies that one of the members keeps of its own bytes.
     inner_copies: u32,
     /// Copies of every byte, over this level and those below it.
@@ -36,10 +37,12 @@ struct Node {
     parent: Option<Parent>,
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Slot {
+/// A member of one of the arrays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// A leaf volume, by its index.
     Volume(usize),
-    /// Index among the nodes.
+    /// An array, by its index among the arrays of the map.
     Array(usize),
 }
 
@@ -47,15 +50,6 @@ enum Slot {
 struct Parent {
     node: usize,
     slot: usize,
-}
-
-/// Which copy of the bytes a walk through the tree follows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Follow {
-    /// That very copy; members with fewer copies have nothing to say.
-    Exactly,
-    /// That copy, counted around where a member has fewer.
-    Around,
 }
 
 impl Map {
@@ -98,8 +92,8 @@ impl Map {
         for (slot, member) in compiled.iter().enumerate() {
             let parent = Some(Parent { node: index, slot });
             match *member {
-                Slot::Volume(volume) => self.parents[volume] = parent,
-                Slot::Array(node) => self.nodes[node].parent = parent,
+                Place::Volume(volume) => self.parents[volume] = parent,
+                Place::Array(node) => self.nodes[node].parent = parent,
             }
         }
         self.nodes.push(Node { level, members: compiled, inner_copies, copies, parent: None });
@@ -112,7 +106,7 @@ impl Map {
         members: &[LayoutNode],
         member_sizes: &[Bytes],
         depth: usize,
-        compiled: &mut Vec<Slot>,
+        compiled: &mut Vec<Place>,
         sizes: &mut Vec<Bytes>,
     ) -> Result<(), LayoutError> {
         if depth > DEPTH_MAX {
@@ -128,7 +122,7 @@ impl Map {
                         return Err(LayoutError::VolumeTwice { index: *volume });
                     }
                     self.leaves.push(*volume);
-                    compiled.push(Slot::Volume(*volume));
+                    compiled.push(Place::Volume(*volume));
                     sizes.push(size);
                 }
                 // A concatenation of concatenations is one: the walk has a level less.
@@ -137,7 +131,7 @@ impl Map {
                 }
                 LayoutNode::Array { kind, members } => {
                     let node = self.compile(*kind, members, member_sizes, depth + 1)?;
-                    compiled.push(Slot::Array(node));
+                    compiled.push(Place::Array(node));
                     sizes.push(self.nodes[node].level.capacity());
                 }
             }
@@ -145,10 +139,10 @@ impl Map {
         Ok(())
     }
 
-    fn copies_of(&self, member: Slot) -> u32 {
+    fn copies_of(&self, member: Place) -> u32 {
         match member {
-            Slot::Volume(_) => 1,
-            Slot::Array(node) => self.nodes[node].copies,
+            Place::Volume(_) => 1,
+            Place::Array(node) => self.nodes[node].copies,
         }
     }
 
@@ -204,7 +198,7 @@ impl Map {
             return Err(ExtentError::ParityWrite);
         }
         for copy in 0..self.copies() {
-            self.merged(copy, Follow::Exactly, offset, length, sink);
+            self.merged(copy, offset, length, sink);
         }
         Ok(())
     }
@@ -213,13 +207,11 @@ impl Map {
     /// [`Map::write_extents`]. No allocation. On RAID5 and RAID6 these are the data, as in an array
     /// that has all its members.
     ///
-    /// `selector` chooses among the copies: it is taken modulo the number of copies, and the whole
-    /// extent comes from that copy. Pass a constant for a sequential stream (a number of its own for
-    /// each of several streams) and it stays on the same members with rising offsets, as md keeps a
-    /// sequential stream where it was (`raid1.c` and `raid10.c`, read_balance); pass a counter for
-    /// random reads and they spread evenly over the copies, which is where md's choice of the least
-    /// busy member leads under load. A far copy is laid out like RAID0, so even one sequential stream
-    /// there uses all members.
+    /// `turn` chooses among the copies: a mirror is read from member `turn` modulo their number, RAID10
+    /// from that copy and, with each row of chunks, the next one. Pass a constant for a sequential
+    /// stream (a number of its own for each of several streams) and it stays on one member of a mirror
+    /// and uses all members of RAID10, as under md; pass a counter for random reads and they spread
+    /// evenly over the copies, which is where md's choice of the least busy member leads under load.
     ///
     /// # Errors
     /// Beyond the capacity; nothing was called then.
@@ -228,51 +220,103 @@ impl Map {
         &self,
         offset: ArrayOffset,
         length: Bytes,
-        selector: u64,
+        turn: u64,
         sink: &mut impl FnMut(Extent),
     ) -> Result<(), ExtentError> {
+        if self.copies() > 1 {
+            let mut merged = Merged { pending: None, sink };
+            self.read_chosen(offset, length, &mut InTurn { turn, sink: &mut |extent| merged.add(extent) })?;
+            merged.finish();
+            return Ok(());
+        }
         self.check(offset, length)?;
-        let copies = self.copies();
-        let copy = if copies == 1 { 0 } else { (selector % u64::from(copies)) as u32 };
-        self.merged(copy, Follow::Around, offset, length, sink);
+        self.merged(0, offset, length, sink);
         Ok(())
+    }
+
+    /// Reads every byte of this extent from the copy that `reads` chooses: once for each request that md would send to one
+    /// member, which a mirror sends whole and RAID10 by chunks.
+    ///
+    /// # Errors
+    /// Beyond the capacity; nothing was called then.
+    pub fn read_chosen(
+        &self,
+        offset: ArrayOffset,
+        length: Bytes,
+        reads: &mut dyn Reads,
+    ) -> Result<(), ExtentError> {
+        self.check(offset, length)?;
+        if length > Bytes(0) {
+            self.chosen(self.root(), (offset, length, offset), (0, 1), reads);
+        }
+        Ok(())
+    }
+
+    /// [`Map::read_chosen`] of an extent of `node`, which is at `array_offset` of the whole array and part of its copies from
+    /// `first_copy` on; so many copies are `above` it.
+    fn chosen(
+        &self,
+        node: usize,
+        (offset, length, array_offset): (ArrayOffset, Bytes, ArrayOffset),
+        (first_copy, above): (u32, u32),
+        reads: &mut dyn Reads,
+    ) {
+        let Node { level, members, inner_copies, .. } = &self.nodes[node];
+        let copies = level.copies();
+        level.split(0, offset, length, &mut |first: Piece| {
+            let copy =
+                if copies == 1 { 0 } else { reads.choose(&Choice { level, members, piece: first, above }) };
+            let piece = if copy == 0 { first } else { level.copy_of(first, copy) };
+            let array_offset = array_offset + (first.array_offset - offset);
+            let copy = first_copy + copy * inner_copies;
+            match members[piece.slot] {
+                Place::Volume(member) => {
+                    reads.read(data_extent(member, Piece { array_offset, ..piece }, copy));
+                }
+                Place::Array(below) => {
+                    let extent = (piece.offset.in_array(), piece.length, array_offset);
+                    self.chosen(below, extent, (copy, above * copies), reads);
+                }
+            }
+        });
+    }
+
+    /// The leaf volumes below each of the arrays, in the order of [`Place::Array`].
+    pub fn volumes_of_arrays(&self) -> Vec<Vec<usize>> {
+        let mut all: Vec<Vec<usize>> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            let below = node.members.iter().flat_map(|member| match member {
+                Place::Volume(volume) => vec![*volume],
+                Place::Array(below) => all[*below].clone(),
+            });
+            all.push(below.collect());
+        }
+        all
+    }
+
+    /// The members of the outermost array, by position, that hold the parity of what is at `at` of the others.
+    pub fn parity_slots(&self, at: MemberOffset) -> impl Iterator<Item = usize> + use<> {
+        self.nodes[self.root()].level.parity_slots(at)
     }
 
     /// One copy of the extent with contiguous neighbours merged.
     #[inline]
-    fn merged(
-        &self,
-        copy: u32,
-        follow: Follow,
-        offset: ArrayOffset,
-        length: Bytes,
-        sink: &mut impl FnMut(Extent),
-    ) {
+    fn merged(&self, copy: u32, offset: ArrayOffset, length: Bytes, sink: &mut impl FnMut(Extent)) {
         if length == Bytes(0) {
             return;
         }
-        let mut pending: Option<Extent> = None;
-        self.walk(self.root(), copy, follow, offset, length, &mut |next: Extent| match &mut pending {
-            Some(last) if continues(last, &next) => last.length += next.length,
-            _ => {
-                if let Some(done) = pending.replace(next) {
-                    sink(done);
-                }
-            }
-        });
-        if let Some(done) = pending {
-            sink(done);
-        }
+        let mut merged = Merged { pending: None, sink };
+        self.walk(self.root(), copy, offset, length, &mut |next: Extent| merged.add(next));
+        merged.finish();
     }
 
     /// Calls `sink` with the pieces of one copy on the leaves below `node`, in array order; offsets are
-    /// those of this node.
+    /// those of this node. Members with fewer copies have nothing to say.
     #[inline]
     fn walk<F: FnMut(Extent) + ?Sized>(
         &self,
         node: usize,
         copy: u32,
-        follow: Follow,
         offset: ArrayOffset,
         length: Bytes,
         sink: &mut F,
@@ -285,16 +329,14 @@ impl Map {
         };
         let first_copy = outer * node.inner_copies;
         node.level.split(outer, offset, length, &mut |piece: Piece| match node.members[piece.slot] {
-            Slot::Volume(member) => {
-                if inner == 0 || follow == Follow::Around {
+            Place::Volume(member) => {
+                if inner == 0 {
                     sink(data_extent(member, piece, first_copy));
                 }
             }
-            Slot::Array(below) => {
-                let copies = self.nodes[below].copies;
-                let inner = if follow == Follow::Around { inner % copies } else { inner };
-                if inner < copies {
-                    self.walk_below(below, inner, follow, piece, first_copy, &mut |e| sink(e));
+            Place::Array(below) => {
+                if inner < self.nodes[below].copies {
+                    self.walk_below(below, inner, piece, first_copy, &mut |e| sink(e));
                 }
             }
         });
@@ -305,7 +347,6 @@ impl Map {
         &self,
         node: usize,
         copy: u32,
-        follow: Follow,
         piece: Piece,
         first_copy: u32,
         sink: &mut dyn FnMut(Extent),
@@ -317,7 +358,7 @@ impl Map {
             extent.array_offset = piece.array_offset + (extent.array_offset - piece.offset.in_array());
             sink(extent);
         };
-        self.walk(node, copy, follow, piece.offset.in_array(), piece.length, translate);
+        self.walk(node, copy, piece.offset.in_array(), piece.length, translate);
     }
 
     /// Everything that holds or protects this extent: all copies of its bytes in array order, then,
@@ -329,7 +370,7 @@ impl Map {
         self.check(offset, length)?;
         let mut extents = Vec::new();
         for copy in 0..self.copies() {
-            self.merged(copy, Follow::Exactly, offset, length, &mut |e| extents.push(e));
+            self.merged(copy, offset, length, &mut |e| extents.push(e));
         }
         extents.sort_by_key(|e| (e.array_offset, e.role));
         if !self.writable && length > Bytes(0) {
@@ -364,11 +405,11 @@ impl Map {
         node.level.parity(offset, length, &mut |p| {
             let start = found.len();
             match node.members[p.piece.slot] {
-                Slot::Volume(member) => found.push(data_extent(member, p.piece, 0)),
-                Slot::Array(below) => {
+                Place::Volume(member) => found.push(data_extent(member, p.piece, 0)),
+                Place::Array(below) => {
                     let offset = p.piece.offset.in_array();
                     for copy in 0..self.nodes[below].copies {
-                        self.walk(below, copy, Follow::Exactly, offset, p.piece.length, &mut |e| {
+                        self.walk(below, copy, offset, p.piece.length, &mut |e| {
                             found.push(e);
                         });
                     }
@@ -384,7 +425,7 @@ impl Map {
         // Parity inside the members that hold the data.
         for copy in 0..node.level.copies() {
             node.level.split(copy, offset, length, &mut |piece| {
-                if let Slot::Array(below) = node.members[piece.slot] {
+                if let Place::Array(below) = node.members[piece.slot] {
                     self.parity_of(below, piece.offset.in_array(), piece.length, found);
                 }
             });
@@ -446,6 +487,33 @@ fn data_extent(member: usize, piece: Piece, copy: u32) -> Extent {
         length: piece.length,
         role: Role::Data { copy },
         array_offset: piece.array_offset,
+    }
+}
+
+/// Extents on their way to `sink`, neighbours as one.
+struct Merged<'a, S> {
+    pending: Option<Extent>,
+    sink: &'a mut S,
+}
+
+impl<S: FnMut(Extent)> Merged<'_, S> {
+    #[inline]
+    fn add(&mut self, next: Extent) {
+        match &mut self.pending {
+            Some(last) if continues(last, &next) => last.length += next.length,
+            _ => {
+                if let Some(done) = self.pending.replace(next) {
+                    (self.sink)(done);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn finish(self) {
+        if let Some(done) = self.pending {
+            (self.sink)(done);
+        }
     }
 }
 

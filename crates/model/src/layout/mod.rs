@@ -3,6 +3,7 @@
 //! A [`LayoutNode`] describes an array, [`Map`] compiles it for members of known sizes. Each level
 //! has its arithmetic and a picture of it in a file of its own.
 
+mod balance;
 pub mod compare;
 mod divisor;
 mod error;
@@ -19,8 +20,9 @@ mod stripe;
 #[cfg(test)]
 mod tests;
 
+pub use balance::{Balance, Choice, Reads, Standing};
 pub use error::{ExtentError, LayoutError};
-pub use map::Map;
+pub use map::{Map, Place};
 pub use name::{Chunks, LayoutFacts, Redundancy};
 
 use crate::units::{ArrayOffset, Bytes, MemberOffset};

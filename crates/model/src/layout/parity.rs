@@ -89,6 +89,12 @@ impl Parity {
         (p, self.wrap(p + self.parities()))
     }
 
+    /// The first member with the parity of what is at `at` of the others, how many follow it, and of how many.
+    pub fn parity_slots(&self, at: MemberOffset) -> (usize, usize, usize) {
+        let (p, _) = self.rotation(self.chunk.parts(at - MemberOffset::START).0);
+        (p as usize, self.parities() as usize, self.members.get() as usize)
+    }
+
     /// `slot` below `2 * members`, brought below `members`.
     #[inline(always)]
     fn wrap(&self, slot: u64) -> u64 {

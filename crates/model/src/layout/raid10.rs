@@ -84,6 +84,15 @@ impl Raid10 {
         self.copies.get() as u32
     }
 
+    pub fn arrangement(&self) -> Arrangement {
+        self.arrangement
+    }
+
+    /// The row of chunks that a member's byte is in.
+    pub fn row(&self, offset: MemberOffset) -> u64 {
+        self.chunk.parts(offset - MemberOffset::START).0
+    }
+
     #[inline]
     pub fn split(&self, copy: u32, offset: ArrayOffset, length: Bytes, sink: &mut impl FnMut(Piece)) {
         let copy = u64::from(copy);

@@ -1,6 +1,7 @@
 use super::*;
 use ebbtide_model::layout::Arrangement;
 use ebbtide_model::per_op::PerOp;
+use ebbtide_model::samples::MemberSamples;
 use ebbtide_model::volume::{Failure, FailureKind};
 
 #[test]
@@ -91,4 +92,115 @@ fn raid5_pays_four_ios_for_a_small_write_and_none_extra_for_a_whole_stripe() {
     close(iops(&small), 5.0 * 3000.0 / 4.0, 0.02);
     let whole = Workload { mix: Mix::Write, bs: Bytes(4 * CHUNK.0), ..seqread() };
     close(throughput(&run(&experiment, &whole)), 4.0 * 125e6, 0.02);
+}
+
+/// Of 10 MB/s and no latency to speak of, with chunks of 64 KiB: 4 members, of which a stream should move this many.
+fn small_disks(n: usize, kind: ArrayKind) -> Experiment {
+    let shape = Shape { throughput: Some(Limit::steady(10e6)), iops: None, ..shape() };
+    experiment(n, kind, &shape)
+}
+
+fn busy(samples: &TrialSamples) -> usize {
+    let moved = |member: &MemberSamples| {
+        let ops = &member.ops;
+        ops.read.count.bytes + ops.write.count.bytes
+    };
+    let most = samples.members.iter().map(moved).max().unwrap_or(0);
+    samples.members.iter().filter(|member| 2 * moved(member) > most).count()
+}
+
+fn deep(mix: Mix, bs: u64) -> Workload {
+    Workload { mix, bs: Bytes(bs), ..seqread() }
+}
+
+/// Every chunk chooses its copy (md's raid10.c, read_balance): 39.7 MB/s on four such disks under md.
+#[test]
+fn one_deep_stream_works_all_members_of_raid10_and_one_of_a_mirror() {
+    for arrangement in [Arrangement::Near, Arrangement::Far, Arrangement::Offset] {
+        let kind = ArrayKind::Raid10 { copies: 2, arrangement, chunk: CHUNK };
+        let read = run(&small_disks(4, kind), &deep(Mix::Read, 256 << 10));
+        close(throughput(&read), 40e6, 0.03);
+        assert_eq!(busy(&read), 4, "{arrangement:?}");
+    }
+    let mirror = run(&small_disks(3, ArrayKind::Mirror), &deep(Mix::Read, 256 << 10));
+    close(throughput(&mirror), 10e6, 0.03);
+    assert_eq!(busy(&mirror), 1);
+    let streams = Workload { numjobs: 3, span: Some(Bytes(1 << 29)), ..deep(Mix::Read, 256 << 10) };
+    assert_eq!(busy(&run(&small_disks(3, ArrayKind::Mirror), &streams)), 3);
+}
+
+/// A stripe of 192 KiB: what writes leave of it, the next ones fill while it waits.
+#[test]
+fn deep_sequential_writes_fill_stripes_whatever_their_size() {
+    let raid5 = small_disks(4, ArrayKind::Raid5 { chunk: CHUNK });
+    for bs in [128 << 10, 192 << 10, 256 << 10, 1 << 20] {
+        let written = run(&raid5, &deep(Mix::Write, bs));
+        close(throughput(&written), 29e6, 0.06);
+        let read: u64 = written.members.iter().map(|member| member.ops.read.count.bytes).sum();
+        assert!(read * 20 < written.array.write.count.bytes, "{bs}: {read}");
+    }
+    let raid6 = small_disks(6, ArrayKind::Raid6 { chunk: CHUNK });
+    close(throughput(&run(&raid6, &deep(Mix::Write, 256 << 10))), 40e6, 0.1);
+}
+
+/// One write at a time fills no stripe, but the pages that it reads for the first write of a stripe serve the others.
+#[test]
+fn one_sequential_writer_reads_the_rest_of_each_stripe_once() {
+    let raid5 = small_disks(4, ArrayKind::Raid5 { chunk: CHUNK });
+    let written = run(&raid5, &Workload { iodepth: 1, ..deep(Mix::Write, 4 << 10) });
+    let of = |op: fn(&MemberSamples) -> u64| written.members.iter().map(op).sum::<u64>() as f64;
+    let asked = written.array.write.count.bytes as f64;
+    close(of(|member| member.ops.read.count.bytes), asked * 2.0 / 3.0, 0.02);
+    close(of(|member| member.ops.write.count.bytes), asked * 2.0, 0.01);
+}
+
+/// Random writes find nothing in the cache: of 5 members two old pages are the fewer to read, of 3 the one other.
+#[test]
+fn what_is_read_for_parity_is_the_fewer() {
+    for (members, reads) in [(3, 1.0), (4, 2.0), (5, 2.0), (8, 2.0)] {
+        let experiment = small_disks(members, ArrayKind::Raid5 { chunk: CHUNK });
+        let written = run(&experiment, &Workload { mix: Mix::Write, iodepth: 8, ..randread() });
+        let read: u64 = written.members.iter().map(|member| member.ops.read.count.bytes).sum();
+        close(read as f64, reads * written.array.write.count.bytes as f64, 0.02);
+    }
+}
+
+/// Buffered writes come in large pieces that fill stripes.
+#[test]
+fn what_is_written_back_gathers_too() {
+    let mut experiment = small_disks(4, ArrayKind::Raid5 { chunk: CHUNK });
+    experiment.environment.host.memory = Some(Bytes(64 << 20));
+    let workload = Workload { direct: false, iodepth: 1, ..deep(Mix::Write, 64 << 10) };
+    let written = run(&experiment, &workload);
+    close(throughput(&written), 30e6, 0.1);
+}
+
+/// Without one member each page is read once: those of the lost one are computed from what is read anyhow.
+#[test]
+fn a_stream_of_reads_of_raid5_without_a_member_reads_each_page_once() {
+    let mut experiment = small_disks(4, ArrayKind::Raid5 { chunk: CHUNK });
+    let lost = experiment.volumes[1].shape.as_mut().expect("has one");
+    lost.character.failure = Some(Failure { kind: FailureKind::Error, at: Nanos(1), lasts: None });
+    let samples = run(&experiment, &deep(Mix::Read, 192 << 10));
+    close(throughput(&samples), 30e6, 0.05);
+    let written = run(&experiment, &deep(Mix::Write, 192 << 10));
+    close(throughput(&written), 30e6, 0.05);
+}
+
+/// Reads that go through the cache and writes that wait for the same pages do not hold each other up for good.
+#[test]
+fn reads_and_writes_of_raid5_without_a_member_go_on() {
+    let mut experiment = small_disks(4, ArrayKind::Raid5 { chunk: CHUNK });
+    let lost = experiment.volumes[1].shape.as_mut().expect("has one");
+    lost.character.failure = Some(Failure { kind: FailureKind::Error, at: Nanos(1), lasts: None });
+    let workload = Workload {
+        mix: Mix::Mixed { read_percent: 50 },
+        span: Some(Bytes(1 << 20)),
+        stop: Stop::Runtime(Nanos::from_secs(20)),
+        ..randread()
+    };
+    let samples = run(&experiment, &workload);
+    let of = |interval: &ebbtide_model::samples::Interval| interval.array.read.ops + interval.array.write.ops;
+    let (begin, end) = (of(&samples.series[2]), of(&samples.series[18]));
+    assert!(2 * end > begin, "{begin} {end}");
 }

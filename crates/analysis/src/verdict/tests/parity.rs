@@ -209,3 +209,24 @@ fn an_array_that_was_there_before_is_judged_by_its_own_counters() {
     let (why, _) = ruled_out(&checked, PartialStripe);
     assert!(why.contains(Background.name()), "{why}");
 }
+
+/// Sequential writes of 256 KiB over stripes of 192 KiB: the same members are given more each time, and whole stripes would help.
+#[test]
+fn members_that_unaligned_writes_load_unevenly_are_no_limit_of_the_volumes() {
+    let mut experiment = written(raid5, 256 * KIB);
+    experiment.workloads[0].access = Access::Sequential;
+    let session = six_rounds(&experiment, |_| {
+        let mut samples = moved(256 * KIB, 0.25, 1.5);
+        for (member, times) in samples.members.iter_mut().zip([1.2, 1.2, 0.9, 0.7]) {
+            let part = |bytes: u64| (bytes as f64 * times) as u64;
+            member.ops.read.count.bytes = part(member.ops.read.count.bytes);
+            member.ops.write.count.bytes = part(member.ops.write.count.bytes);
+        }
+        samples
+    });
+    let verdict = &verdicts(&session)[0];
+    assert_eq!(verdict.kind, PartialStripe);
+    assert!(verdict.sentence.contains("members move 83% of what they would"), "{}", verdict.sentence);
+    // 4/3 where the busiest moves 1.2 times 1.75.
+    assert!((verdict.explains - (1.0 - 4.0 / 3.0 / 2.1)).abs() < 1e-2, "{verdict:?}");
+}

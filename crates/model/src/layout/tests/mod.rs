@@ -234,3 +234,17 @@ fn a_volume_alone_is_an_array() {
     );
     assert_eq!(map.reverse(0, MemberOffset(0)), None);
 }
+
+/// Every chunk chooses its copy, so that a stream uses all members; a mirror chooses once for a whole read.
+#[test]
+fn a_stream_of_reads_takes_the_copies_of_raid10_row_by_row() {
+    let of = |kind, members: &[u64], length| {
+        let map = of_chunks(kind, members);
+        let mut read = Vec::new();
+        map.read_extents(ArrayOffset(0), Bytes(length), 0, &mut |e: Extent| read.push(e.member)).unwrap();
+        read
+    };
+    assert_eq!(of(raid10(2, Arrangement::Near), &[8; 4], 4 * CHUNK.0), [0, 2, 1, 3]);
+    assert_eq!(of(raid10(2, Arrangement::Near), &[8; 2], 4 * CHUNK.0), [0, 1, 0, 1]);
+    assert_eq!(of(ArrayKind::Mirror, &[8; 3], 4 * CHUNK.0), [0]);
+}

@@ -1,0 +1,253 @@
+//! What is compared: arrays and loads.
+
+use ebbtide_model::experiment::{Answer, Design, Environment, Experiment, Volume, VolumeSource};
+use ebbtide_model::layout::{Arrangement, ArrayKind, LayoutNode};
+use ebbtide_model::per_op::PerOp;
+use ebbtide_model::schedule::{Role, Trial};
+use ebbtide_model::units::{Bytes, Nanos};
+use ebbtide_model::volume::{Failure, FailureKind, Latency, Limit, Shape};
+use ebbtide_model::workload::{Access, Mix, Stop, Workload};
+
+/// Bytes of a disk.
+pub const SIZE: Bytes = Bytes(256 << 20);
+/// The largest request to a disk.
+pub const REQUEST_MAX: Bytes = Bytes(1 << 20);
+/// The member that is missing where one is.
+const MISSING: usize = 1;
+const READ_PERCENT: u8 = 70;
+
+/// What disks are held to: their latency is long beside what the guest adds.
+pub fn shape() -> Shape {
+    let latency = Latency::Constant(Nanos::from_millis(20));
+    Shape {
+        iops: Some(Limit::steady(200.0)),
+        throughput: Some(Limit::steady(10e6)),
+        read_latency: latency,
+        write_latency: latency,
+        ..Shape::default()
+    }
+}
+
+/// An array.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Made {
+    pub kind: ArrayKind,
+    pub members: usize,
+    /// LVM in place of md.
+    pub lvm: bool,
+    /// Without one of its members.
+    pub degraded: bool,
+}
+
+/// A load.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Asked {
+    /// As fio calls it.
+    pub rw: &'static str,
+    pub bs: Bytes,
+    pub depth: u32,
+}
+
+const LOADS: [(&str, Access, Mix); 5] = [
+    ("read", Access::Sequential, Mix::Read),
+    ("write", Access::Sequential, Mix::Write),
+    ("randread", Access::Random, Mix::Read),
+    ("randwrite", Access::Random, Mix::Write),
+    ("randrw", Access::Random, Mix::Mixed { read_percent: READ_PERCENT }),
+];
+
+/// All arrays, chunks apart.
+fn arrays(chunk: Bytes) -> Vec<Made> {
+    let md = |kind, members| Made { kind, members, lvm: false, degraded: false };
+    let lvm = |kind, members| Made { lvm: true, ..md(kind, members) };
+    let without_one = |kind, members| Made { degraded: true, ..md(kind, members) };
+    let raid10 = |copies, arrangement| ArrayKind::Raid10 { chunk, copies, arrangement };
+    let (near, far, offset) = (Arrangement::Near, Arrangement::Far, Arrangement::Offset);
+    vec![
+        lvm(ArrayKind::Linear, 2),
+        md(ArrayKind::Stripe { chunk }, 4),
+        lvm(ArrayKind::Stripe { chunk }, 4),
+        md(ArrayKind::Mirror, 2),
+        md(ArrayKind::Mirror, 3),
+        without_one(ArrayKind::Mirror, 2),
+        md(raid10(2, near), 2),
+        md(raid10(2, near), 3),
+        md(raid10(2, near), 4),
+        without_one(raid10(2, near), 4),
+        md(raid10(2, far), 2),
+        md(raid10(2, far), 4),
+        md(raid10(2, offset), 3),
+        md(raid10(2, offset), 4),
+        md(ArrayKind::Raid5 { chunk }, 4),
+        without_one(ArrayKind::Raid5 { chunk }, 4),
+        md(ArrayKind::Raid6 { chunk }, 5),
+        without_one(ArrayKind::Raid6 { chunk }, 5),
+    ]
+}
+
+/// Everything that is compared: each array with the loads that are tried on it.
+pub fn all() -> Vec<(Made, Vec<Asked>)> {
+    let mut all: Vec<(Made, Vec<Asked>)> = Vec::new();
+    // By chunk: sizes of operations, below and above it.
+    let sizes: [(u64, &[u64]); 3] = [(16, &[64]), (64, &[4, 1024]), (512, &[64])];
+    for (chunk, sizes) in sizes {
+        for made in arrays(Bytes(chunk << 10)) {
+            let loads = LOADS.iter().flat_map(|(rw, ..)| {
+                let mixed = *rw == "randrw";
+                let each = sizes.iter().flat_map(|bs| [1, 32].map(|depth| (Bytes(bs << 10), depth)));
+                // One operation at a time is either a read or a write.
+                let each = each.filter(move |(_, depth)| !mixed || *depth > 1);
+                each.map(|(bs, depth)| Asked { rw, bs, depth })
+            });
+            let loads: Vec<Asked> = loads.collect();
+            match all.iter_mut().find(|(other, _)| *other == made) {
+                Some((_, others)) => {
+                    others.extend(loads.into_iter().filter(|load| load.bs != Bytes(64 << 10) || chunk == 16))
+                }
+                None => all.push((made, loads)),
+            }
+        }
+    }
+    all
+}
+
+impl Asked {
+    /// How long it runs. Both begin with nothing in flight.
+    pub fn seconds(&self) -> u64 {
+        if self.depth > 1 && self.bs >= Bytes(1 << 20) { 3 } else { 2 }
+    }
+}
+
+impl Made {
+    /// As the table calls it.
+    pub fn name(&self) -> String {
+        let lvm = if self.lvm { "LVM " } else { "" };
+        let missing = if self.degraded { ", one missing" } else { "" };
+        let (members, kind) = (self.members, self.kind);
+        let copies = kind.copies().map_or_else(String::new, |(copies, arrangement)| {
+            let arrangement: &str = arrangement.into();
+            format!(" {arrangement} {copies}")
+        });
+        let chunk = kind.chunk().map_or_else(String::new, |chunk| format!(", chunk {}", chunk.short()));
+        format!("{lvm}{}{copies} of {members}{missing}{chunk}", kind.name())
+    }
+
+    /// Shell commands that make it of /dev/nbd0 and following as `$array`, and those that end it.
+    pub fn commands(&self) -> (String, String) {
+        let disks: Vec<String> =
+            (0..self.members)
+                .map(|disk| {
+                    if self.degraded && disk == MISSING {
+                        "missing".into()
+                    } else {
+                        format!("/dev/nbd{disk}")
+                    }
+                })
+                .collect();
+        let (disks, n) = (disks.join(" "), self.members);
+        let chunk = self.kind.chunk().map_or(0, |chunk| chunk.0 >> 10);
+        if self.lvm {
+            let how = match self.kind {
+                ArrayKind::Stripe { .. } => format!("-i {n} -I {chunk}k "),
+                _ => String::new(),
+            };
+            let make = format!(
+                "array=/dev/v/a; vgcreate -qq v {disks}; lvcreate -qq -y -Zn -Wn {how}-l 100%FREE -n a v"
+            );
+            return (make, format!("vgremove -qq -y -f v; pvremove -qq -y {disks}"));
+        }
+        let level = match self.kind {
+            ArrayKind::Linear => "linear".to_owned(),
+            ArrayKind::Stripe { .. } => format!("0 --chunk={chunk}"),
+            ArrayKind::Mirror => "1 --bitmap=none".to_owned(),
+            ArrayKind::Raid5 { .. } => format!("5 --bitmap=none --chunk={chunk}"),
+            ArrayKind::Raid6 { .. } => format!("6 --bitmap=none --chunk={chunk}"),
+            ArrayKind::Raid10 { copies, arrangement, .. } => {
+                let arrangement: &str = arrangement.into();
+                format!("10 --bitmap=none --chunk={chunk} --layout={}{copies}", &arrangement[..1])
+            }
+        };
+        let clean = if matches!(self.kind, ArrayKind::Linear | ArrayKind::Stripe { .. }) {
+            ""
+        } else {
+            " --assume-clean"
+        };
+        let make = format!(
+            "array=/dev/md0; mdadm --quiet --create $array --run{clean} --data-offset=1M --level={level} --raid-devices={n} {disks}"
+        );
+        let alive = disks.replace("missing", "");
+        (make, format!("mdadm --quiet --stop $array; mdadm --quiet --zero-superblock {alive}"))
+    }
+
+    /// What the simulator says: bytes per second, and which share of them each member moved.
+    pub fn simulated(&self, asked: &Asked) -> Result<Figures, String> {
+        let volume = |index: usize| {
+            let mut shape = shape();
+            if self.degraded && index == MISSING {
+                shape.character.failure =
+                    Some(Failure { kind: FailureKind::Error, at: Nanos(1), lasts: None });
+            }
+            let source = VolumeSource::NewFile { directory: None };
+            Volume { shape: Some(shape), ..Volume::new(format!("disk{index}"), source, Some(SIZE)) }
+        };
+        let members = (0..self.members).map(LayoutNode::Volume).collect();
+        let layout = LayoutNode::Array { kind: self.kind, members };
+        let design = Design { name: "array".into(), layout, stack: Default::default() };
+        let load = LOADS.iter().find(|(rw, ..)| *rw == asked.rw).ok_or("no such load")?;
+        // What was in flight at the end counts in the guest: with many operations that is the steady rate.
+        let (before, seconds) = if asked.depth > 1 { (5, 15) } else { (0, asked.seconds()) };
+        let workload = Workload {
+            bs: asked.bs,
+            iodepth: asked.depth,
+            warm_up: Nanos::from_secs(before),
+            ..Workload::new(asked.rw, load.1, load.2, Stop::Runtime(Nanos::from_secs(seconds)))
+        };
+        let mut environment = Environment::default();
+        environment.host.max_request = Some(REQUEST_MAX);
+        let experiment = Experiment {
+            name: "md".into(),
+            description: None,
+            volumes: (0..self.members).map(volume).collect(),
+            links: Vec::new(),
+            designs: vec![design],
+            control: 0,
+            workloads: vec![workload],
+            answer: Answer {
+                level: 0.95,
+                precision: 0.05,
+                indifference: 0.02,
+                trials_min: 1,
+                trials_max: 1,
+                budget: Nanos::from_secs(60),
+                rest: Nanos(0),
+                metric: None,
+            },
+            environment,
+            sweep: None,
+        };
+        let trial = Trial { index: 0, round: 0, design: 0, workload: 0, role: Role::Candidate, seed: 1 };
+        let (design, workload) = (&experiment.designs[0], &experiment.workloads[0]);
+        let samples = ebbtide_sim::simulate(&experiment, 1, design, workload, &trial, &Default::default());
+        let samples = samples.map_err(|error| format!("{}: {error}", self.name()))?;
+        let seconds = samples.elapsed.as_secs_f64();
+        let rate = |bytes: u64| bytes as f64 / seconds;
+        let moved =
+            |ops: &PerOp<ebbtide_model::samples::OpSamples>| ops.read.count.bytes + ops.write.count.bytes;
+        Ok(Figures {
+            rate: rate(moved(&samples.array)),
+            read: rate(samples.members.iter().map(|member| member.ops.read.count.bytes).sum()),
+            written: rate(samples.members.iter().map(|member| member.ops.write.count.bytes).sum()),
+        })
+    }
+}
+
+/// Bytes per second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Figures {
+    /// Of the load.
+    pub rate: f64,
+    /// Read from all members.
+    pub read: f64,
+    /// Written to all members.
+    pub written: f64,
+}

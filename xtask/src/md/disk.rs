@@ -1,0 +1,202 @@
+//! A disk of the guest that is held to the volume model: the kernel's NBD client asks this process.
+//!
+//! What it answers is as late as the simulator says, so a difference between the two is the kernel's. Pages of zeros take no
+//! memory.
+
+use ebbtide_model::units::{Bytes, Instant, MemberOffset, Nanos};
+use ebbtide_model::volume::{Model, Shape};
+use ebbtide_model::workload::OpKind;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+const PAGE: usize = 4096;
+static ZEROS: [u8; PAGE] = [0; PAGE];
+/// The protocol's numbers (NetworkBlockDevice/nbd, doc/proto.md).
+const OPTION: &[u8; 8] = b"IHAVEOPT";
+const OPTION_REPLY: u64 = 0x0003_e889_0455_65a9;
+const OPTION_GO: u32 = 7;
+const REPLY_ACK: u32 = 1;
+const REPLY_INFO: u32 = 3;
+const REPLY_UNSUPPORTED: u32 = 0x8000_0001;
+const REQUEST: u32 = 0x2560_9513;
+const REPLY: u32 = 0x6744_6698;
+/// The disk understands flush requests.
+const FLAGS: u16 = 1 | 4;
+
+/// Answers that wait for their instants: (instant, order, bytes).
+#[derive(Default)]
+struct Answers {
+    waiting: BinaryHeap<Reverse<(Instant, u64, Vec<u8>)>>,
+    given: u64,
+    ended: bool,
+}
+
+/// Serves one disk of `size` bytes at the UNIX socket `path` until its client goes.
+///
+/// # Errors
+/// When the socket cannot be made, or the client does not speak the protocol.
+pub fn serve(path: &Path, size: Bytes, shape: &Shape) -> Result<(), String> {
+    let listener = UnixListener::bind(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let (mut stream, _) = listener.accept().map_err(|error| error.to_string())?;
+    negotiate(&mut stream, size).map_err(|error| format!("{}: {error}", path.display()))?;
+    let mut answers = stream.try_clone().map_err(|error| error.to_string())?;
+    let (queue, changed) = (Mutex::new(Answers::default()), Condvar::new());
+    std::thread::scope(|scope| {
+        scope.spawn(|| answer(&mut answers, &queue, &changed));
+        let ended = requests(&mut stream, shape, &queue, &changed);
+        queue.lock().unwrap_or_else(PoisonError::into_inner).ended = true;
+        changed.notify_all();
+        ended.map_err(|error| error.to_string())
+    })
+}
+
+fn negotiate(stream: &mut UnixStream, size: Bytes) -> std::io::Result<()> {
+    stream.write_all(b"NBDMAGIC")?;
+    stream.write_all(OPTION)?;
+    // Fixed newstyle, and no zeros after the export.
+    stream.write_all(&3_u16.to_be_bytes())?;
+    let _flags: [u8; 4] = bytes(stream)?;
+    loop {
+        let _magic: [u8; 8] = bytes(stream)?;
+        let option = u32::from_be_bytes(bytes(stream)?);
+        let length = u32::from_be_bytes(bytes(stream)?);
+        let mut data = vec![0; length as usize];
+        stream.read_exact(&mut data)?;
+        let mut reply = |kind: u32, data: &[u8]| {
+            stream.write_all(&OPTION_REPLY.to_be_bytes())?;
+            stream.write_all(&option.to_be_bytes())?;
+            stream.write_all(&kind.to_be_bytes())?;
+            stream.write_all(&(data.len() as u32).to_be_bytes())?;
+            stream.write_all(data)
+        };
+        if option != OPTION_GO {
+            reply(REPLY_UNSUPPORTED, &[])?;
+            continue;
+        }
+        let export = [&0_u16.to_be_bytes()[..], &size.0.to_be_bytes(), &FLAGS.to_be_bytes()].concat();
+        reply(REPLY_INFO, &export)?;
+        return reply(REPLY_ACK, &[]);
+    }
+}
+
+fn bytes<const N: usize>(stream: &mut UnixStream) -> std::io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    stream.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Takes requests, does them, and leaves their answers for when they are due.
+fn requests(
+    stream: &mut UnixStream,
+    shape: &Shape,
+    queue: &Mutex<Answers>,
+    changed: &Condvar,
+) -> std::io::Result<()> {
+    let mut model = Model::new(shape, 1);
+    let mut pages: HashMap<u64, Box<[u8; PAGE]>> = HashMap::new();
+    loop {
+        if u32::from_be_bytes(bytes(stream)?) != REQUEST {
+            return Err(std::io::Error::other("not a request"));
+        }
+        let [_, _, _, kind] = bytes(stream)?;
+        let handle: [u8; 8] = bytes(stream)?;
+        let offset = u64::from_be_bytes(bytes(stream)?);
+        let length = u32::from_be_bytes(bytes(stream)?);
+        let mut answer = [&REPLY.to_be_bytes()[..], &[0; 4], &handle].concat();
+        let now = clock();
+        let op = match kind {
+            0 => OpKind::Read,
+            1 => OpKind::Write,
+            2 => return Ok(()),
+            _ => {
+                leave(queue, changed, now, answer);
+                continue;
+            }
+        };
+        let mut data = vec![0; length as usize];
+        if op == OpKind::Write {
+            stream.read_exact(&mut data)?;
+            store(&mut pages, offset, &data);
+        } else {
+            load(&pages, offset, &mut data);
+            answer.extend_from_slice(&data);
+        }
+        let end = model.submit(now, op, MemberOffset(offset), Bytes(u64::from(length)), None);
+        leave(queue, changed, end, answer);
+    }
+}
+
+/// Since the epoch: all disks of a guest have one clock.
+fn clock() -> Instant {
+    let since = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+    Instant::START + Nanos(since.as_nanos() as u64)
+}
+
+fn leave(queue: &Mutex<Answers>, changed: &Condvar, at: Instant, answer: Vec<u8>) {
+    let mut answers = queue.lock().unwrap_or_else(PoisonError::into_inner);
+    answers.given += 1;
+    let number = answers.given;
+    answers.waiting.push(Reverse((at, number, answer)));
+    changed.notify_all();
+}
+
+fn answer(stream: &mut UnixStream, queue: &Mutex<Answers>, changed: &Condvar) {
+    let mut answers = queue.lock().unwrap_or_else(PoisonError::into_inner);
+    while !answers.ended {
+        let now = clock();
+        let wait = match answers.waiting.peek() {
+            Some(Reverse((at, ..))) if *at <= now => {
+                let Some(Reverse((_, _, bytes))) = answers.waiting.pop() else { continue };
+                drop(answers);
+                // A client that went needs no answer.
+                let _gone = stream.write_all(&bytes);
+                answers = queue.lock().unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            Some(Reverse((at, ..))) => Duration::from_nanos((*at - now).0),
+            None => Duration::from_secs(3600),
+        };
+        answers = changed.wait_timeout(answers, wait).unwrap_or_else(PoisonError::into_inner).0;
+    }
+}
+
+fn store(pages: &mut HashMap<u64, Box<[u8; PAGE]>>, offset: u64, data: &[u8]) {
+    for (page, at, part) in parts(offset, data.len()) {
+        let data = &data[part.clone()];
+        if let Some(page) = pages.get_mut(&page) {
+            page[at..at + data.len()].copy_from_slice(data);
+        } else if data != &ZEROS[..data.len()] {
+            let mut new = Box::new([0; PAGE]);
+            new[at..at + data.len()].copy_from_slice(data);
+            pages.insert(page, new);
+        }
+    }
+}
+
+fn load(pages: &HashMap<u64, Box<[u8; PAGE]>>, offset: u64, data: &mut [u8]) {
+    for (page, at, part) in parts(offset, data.len()) {
+        if let Some(page) = pages.get(&page) {
+            let length = part.len();
+            data[part].copy_from_slice(&page[at..at + length]);
+        }
+    }
+}
+
+/// The pages of a request: number, first byte there, and which of the request's bytes.
+fn parts(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        let at = offset + done as u64;
+        let within = (at % PAGE as u64) as usize;
+        let part = done..length.min(done + PAGE - within);
+        (done < length).then(|| {
+            done = part.end;
+            (at / PAGE as u64, within, part)
+        })
+    })
+}

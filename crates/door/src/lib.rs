@@ -11,6 +11,7 @@
 //! | an existing file or device as a volume | [`Door::claim`], then [`Claim::open`] |
 //! | a new file that appears under its name when it is ready | [`Draft`] |
 //! | a report, replacing an older one as a whole | [`Output`] |
+//! | a file of the host's that others edit too (/etc/fstab) | [`configuration`] |
 //! | something in a directory, made and removed by identity | [`Directory`] |
 //! | directories of `ebb`'s own, marked, removed with all that is in them | [`Directory::mark`], [`Directory::remove_tree`] |
 //! | a file that grows line by line (journal, ledger) | [`Log`], [`Draft`] |
@@ -24,6 +25,7 @@
 
 mod claim;
 pub mod config;
+pub mod configuration;
 mod database;
 mod directory;
 mod door;

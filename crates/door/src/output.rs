@@ -30,8 +30,6 @@ pub struct Output<'a> {
     door: &'a Door,
     path: PathBuf,
     kind: Kind,
-    /// Of a file that is no report: its mode where it is new; where it is not, its own stays.
-    mode: Option<u32>,
 }
 
 #[derive(Debug)]
@@ -51,7 +49,7 @@ impl Door {
     /// When nothing may be written there: a device, a link, a file that somebody uses or that is a store of `ebb`'s; when
     /// there is no such directory, or it may not be written.
     pub fn output(&self, path: &Path) -> Result<Output<'_>, DoorError> {
-        let output = |kind| Output { door: self, path: path.to_owned(), kind, mode: None };
+        let output = |kind| Output { door: self, path: path.to_owned(), kind };
         if let Some(number) = descriptor(path) {
             return inherited(path, number).map(output);
         }
@@ -100,23 +98,18 @@ impl Door {
 }
 
 impl Output<'_> {
-    /// The same as a file of the host's configuration, whose mode stays as it is; a new one gets `mode`.
-    pub fn as_configuration(self, mode: u32) -> Self {
-        Output { mode: Some(mode), ..self }
-    }
-
     /// Writes `content`: a regular file is replaced as a whole or not at all.
     ///
     /// # Errors
     /// When it cannot be written, or may not by now; what was there then is whole.
     pub fn write(self, content: &[u8]) -> Result<(), DoorError> {
-        let Output { door, path, kind, mode } = self;
+        let Output { door, path, kind } = self;
         match kind {
             Kind::Stream(pin) => write_stream(&pin, content).map_err(DoorError::system("write", &path)),
             Kind::Standard(mut stream) => {
                 stream.write_all(content).map_err(DoorError::system("write", &path))
             }
-            Kind::Name(directory, name) => replace(door, &path, &directory, name, (content, mode)),
+            Kind::Name(directory, name) => replace(door, &path, &directory, name, content),
         }
     }
 }
@@ -210,7 +203,7 @@ fn no_report(path: &Path, kind: FileType) -> DoorError {
 }
 
 /// Whether files can be made in `directory`, as far as that can be told without making one.
-fn may_make(directory: &Directory) -> io::Result<()> {
+pub(crate) fn may_make(directory: &Directory) -> io::Result<()> {
     use rustix::fs::{Access, AtFlags, accessat};
     let path = directory.path();
     Ok(accessat(CWD, path, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)?)
@@ -221,7 +214,7 @@ fn replace(
     path: &Path,
     directory: &Directory,
     name: OsString,
-    (content, configuration): (&[u8], Option<u32>),
+    content: &[u8],
 ) -> Result<(), DoorError> {
     let failed = DoorError::system("write", path);
     let hidden = match unguessable(&name) {
@@ -230,11 +223,7 @@ fn replace(
     };
     let before = directory.look(&name).map_err(DoorError::system("look at", path))?;
     // What others may not read now they may not read afterwards.
-    let mode = match (configuration, &before) {
-        (Some(_), Some(found)) => Exactly(found.mode() & 0o7777),
-        (Some(mode), None) => Exactly(mode),
-        (None, before) => AtMost(before.as_ref().map_or(MODE, |found| found.mode() & MODE)),
-    };
+    let mode = AtMost(before.as_ref().map_or(MODE, |found| found.mode() & MODE));
     let written =
         make(directory, &hidden, mode, before.as_ref(), content).map_err(DoorError::system("write", path))?;
     let put = put(door, path, directory, &hidden, &name);
@@ -258,16 +247,17 @@ fn replace(
 
 /// Who may do what with a file that is made.
 #[derive(Debug, Clone, Copy)]
-enum Access {
+pub(crate) enum Access {
     /// What the umask leaves of it.
     AtMost(u32),
     /// These permission bits, whatever the umask says.
     Exactly(u32),
 }
-use Access::{AtMost, Exactly};
+pub(crate) use Access::Exactly;
+use Access::AtMost;
 
 /// Makes the file `hidden` with `content`, durably, for whom the file `before` is whose place it takes.
-fn make(
+pub(crate) fn make(
     directory: &Directory,
     hidden: &OsString,
     access: Access,

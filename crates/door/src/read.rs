@@ -39,6 +39,16 @@ pub enum ReadError {
     },
 }
 
+impl ReadError {
+    /// As a sentence about the file that was named before: "it cannot be read".
+    pub fn of_it(&self) -> String {
+        match self {
+            ReadError::NotText { .. } => format!("its {self}"),
+            _ => format!("it {self}"),
+        }
+    }
+}
+
 impl From<ReadError> for io::Error {
     fn from(error: ReadError) -> io::Error {
         match error {

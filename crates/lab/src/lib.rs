@@ -36,6 +36,7 @@ pub mod recipe;
 mod settings;
 pub mod system;
 mod tools;
+pub mod uml;
 
 pub use error::LabError;
 pub use laboratory::{Laboratory, accelerator};

@@ -70,6 +70,43 @@ pub(super) fn download(to: &Path, wanted: &[&str]) -> Result<Packages, LabError>
     }
 }
 
+/// Downloads `wanted`, and nothing that they need, from `suite` of the Debian mirror of this host's sources into the empty directory `to`.
+pub(super) fn download_of(to: &Path, suite: &str, wanted: &[&str]) -> Result<Vec<PathBuf>, LabError> {
+    for directory in [to.join("lists/partial"), to.join("archives/partial"), to.join("packages")] {
+        make_directory(&directory)?;
+    }
+    write(&to.join("status"), b"")?;
+    let mirror =
+        run("apt-get", &["indextargets", "--format", "$(REPO_URI) $(ORIGIN)", "Created-By: Packages"])?;
+    let mirror =
+        mirror.text().lines().find_map(|line| line.trim_end().strip_suffix(" Debian").map(str::to_owned));
+    let mirror = mirror.ok_or(LabError::NoPackage { package: recipe::UML })?;
+    let source =
+        format!("deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] {mirror} {suite} main\n");
+    let sources = to.join("sources.list");
+    write(&sources, source.as_bytes())?;
+    let root = path(to)?;
+    let options = [
+        format!("Dir::Etc::SourceList={}", path(&sources)?),
+        "Dir::Etc::SourceParts=/dev/null".to_owned(),
+        format!("Dir::State={root}"),
+        format!("Dir::State::lists={root}/lists"),
+        format!("Dir::State::status={root}/status"),
+        format!("Dir::Cache={root}"),
+        "APT::Architecture=amd64".to_owned(),
+        "APT::Architectures=amd64".to_owned(),
+        // The files are this user's, not those of apt's own user.
+        "APT::Sandbox::User=root".to_owned(),
+    ];
+    let options: Vec<&str> = options.iter().flat_map(|option| ["-o", option]).collect();
+    let packages = to.join("packages");
+    let place = ["-C", path(&packages)?, "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"];
+    for more in [&["update"][..], &[&["download"], wanted].concat()] {
+        run("env", &[&place[..], &options, more].concat())?;
+    }
+    debs(&packages)
+}
+
 /// The kernel package in what `apt-cache depends` says of the package that follows the newest kernel.
 fn kernel_package(depends: &str) -> Option<&str> {
     let mut needed = depends.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
@@ -95,13 +132,21 @@ fn label(package: &Path) -> String {
 
 /// Unpacks the files of all `packages`, without their documentation, into the new directory `root`.
 pub(super) fn unpack(packages: &Packages, root: &Path) -> Result<(), LabError> {
+    unpack_files(packages.all(), root)
+}
+
+/// [`unpack`] for files of packages.
+pub(super) fn unpack_files<'a>(
+    mut packages: impl Iterator<Item = &'a PathBuf>,
+    root: &Path,
+) -> Result<(), LabError> {
     // Debian's merged /usr: packages that still have files in /bin follow these links.
     for name in ["bin", "sbin", "lib", "lib64"] {
         make_directory(&root.join("usr").join(name))?;
         own::link(&format!("usr/{name}"), &root.join(name))
             .map_err(LabError::file("make the link", &root.join(name)))?;
     }
-    packages.all().try_for_each(|package| unpack_one(package, root))
+    packages.try_for_each(|package| unpack_one(package, root))
 }
 
 fn unpack_one(package: &Path, root: &Path) -> Result<(), LabError> {

@@ -12,6 +12,10 @@ const MODULES: &str = include_str!("../../../lab/modules");
 pub(super) const EARLY_INIT: &str = include_str!("../../../lab/early-init");
 /// Process 1 of the root image.
 pub(super) const INIT: &str = include_str!("../../../lab/init");
+/// The package of User-Mode Linux.
+pub(super) const UML: &str = "user-mode-linux";
+/// Process 1 of its guests.
+pub(super) const UML_INIT: &str = include_str!("../../../lab/uml-init");
 
 /// Packages of the guest, without what they depend on.
 pub fn packages() -> Vec<&'static str> {

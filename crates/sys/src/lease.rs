@@ -43,6 +43,28 @@ pub fn openers(file: impl AsFd) -> Openers {
     Openers::None
 }
 
+/// Whether anybody has the file open to write, or waits to; `None` where this user or this file system is not told.
+///
+/// A read lease is given where nobody does (fcntl(2), `F_SETLEASE`). Who opens the file to write while it is held waits, and the kernel
+/// says so at once (`F_GETLEASE` tells the lease that is left, none). It is held for `watched`: who had looked up the name shortly before comes by then.
+pub fn has_writers(file: impl AsFd, watched: std::time::Duration) -> Option<bool> {
+    let fd = file.as_fd().as_raw_fd();
+    // SAFETY: as in `openers`.
+    if unsafe { libc::fcntl(fd, SET_SIGNAL, libc::SIGURG) } < 0 {
+        return None;
+    }
+    // SAFETY: as above.
+    if unsafe { libc::fcntl(fd, libc::F_SETLEASE, libc::F_RDLCK) } < 0 {
+        return (last_error() == Errno::AGAIN).then_some(true);
+    }
+    std::thread::sleep(watched);
+    // SAFETY: as above.
+    let left = unsafe { libc::fcntl(fd, libc::F_GETLEASE) };
+    // SAFETY: as above; the lease goes with the descriptor if this fails.
+    unsafe { libc::fcntl(fd, libc::F_SETLEASE, libc::F_UNLCK) };
+    Some(left != libc::F_RDLCK)
+}
+
 fn last_error() -> Errno {
     Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
@@ -71,6 +93,19 @@ mod tests {
         assert_eq!(openers(&first), Openers::Some, "through another name");
         drop(other);
         std::fs::remove_file(&link).expect("removes");
+    }
+
+    #[test]
+    fn who_writes_is_told_and_who_reads_does_not_matter() {
+        let soon = std::time::Duration::from_millis(1);
+        let place = tempfile::NamedTempFile::new_in("/var/tmp").expect("a file").into_temp_path();
+        let ours = File::open(&place).expect("opens");
+        let _reader = File::open(&place).expect("opens");
+        assert_eq!(has_writers(&ours, soon), Some(false));
+        let writer = File::options().append(true).open(&place).expect("opens");
+        assert_eq!(has_writers(&ours, soon), Some(true));
+        drop(writer);
+        assert_eq!(has_writers(&ours, soon), Some(false));
     }
 
     #[test]

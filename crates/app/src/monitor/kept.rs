@@ -2,14 +2,14 @@
 
 use crate::cli::globals::Globals;
 use crate::error::CliError;
-use ebbtide_door::read;
+use ebbtide_door::configuration::{self, Configured};
+use ebbtide_door::read::{self, ReadError};
 use ebbtide_host::build::lasting::monitor::is_installed;
-use ebbtide_host::judge;
 use ebbtide_host::sys::Sys;
 use ebbtide_model::shown::Shown;
 use ebbtide_provision::monitor::{PAUSE, STORE};
 use ebbtide_runner::places;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The store that passes are read from: the one that is named, else that of the service that `ebb monitor install` installed, where this
@@ -30,27 +30,53 @@ pub fn pause_file(store: Option<&Path>) -> Option<PathBuf> {
     }
 }
 
-/// What every file of figures begins with.
-const FIGURES: &[u8] = b"# HELP ebbtide_";
+/// Bytes of the longest file of figures.
+const LONGEST: u64 = 64 << 20;
 
-/// That figures may replace `file`: it is named as node_exporter reads it, and has figures already, or nothing, or is not there.
+/// Whether every line of `text` is of figures of ebb's.
+fn is_figures(text: &str) -> bool {
+    let begins = ["# HELP ebbtide_", "# TYPE ebbtide_", "# UNIT ebbtide_", "# EOF", "ebbtide_"];
+    text.lines().all(|line| line.is_empty() || begins.iter().any(|begin| line.starts_with(begin)))
+}
+
+/// The figures in `file`; nothing where there is no such file.
+fn figures_in(file: &Path) -> Result<Option<String>, CliError> {
+    let wrong = |what: &str| CliError::Usage(format!("--metrics {}: {what}", file.shown()));
+    match read::text(file, LONGEST) {
+        Ok(text) if is_figures(&text) => Ok(Some(text)),
+        Ok(_) => {
+            Err(wrong("something else is in it, which would be lost: name another file, or move it away"))
+        }
+        Err(ReadError::System(error)) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(wrong(&format!("what is in it is not known ({error}): name another file"))),
+    }
+}
+
+/// That figures may replace `file`: it is named as node_exporter reads it, and has nothing but figures, or is not there.
 ///
 /// # Errors
 /// Wrong usage, with what to name instead.
 pub fn can_hold_figures(file: &Path) -> Result<(), CliError> {
-    let wrong = |what: &str| CliError::Usage(format!("--metrics {}: {what}", file.shown()));
-    judge::door().output(file).map(drop).map_err(|error| CliError::Usage(error.to_string()))?;
+    configuration::may_replace(file).map_err(|error| CliError::Usage(error.to_string()))?;
     if file.extension().is_none_or(|extension| extension != "prom") {
-        return Err(wrong("node_exporter reads names that end with .prom: name such a file"));
+        let what = "node_exporter reads names that end with .prom: name such a file";
+        return Err(CliError::Usage(format!("--metrics {}: {what}", file.shown())));
     }
-    let mut start = Vec::new();
-    let read = read::open(file).and_then(|file| file.take(FIGURES.len() as u64).read_to_end(&mut start));
-    match read {
-        Ok(_) if start.is_empty() || start == FIGURES => Ok(()),
-        Ok(_) => {
-            Err(wrong("something else is in it, which would be lost: name another file, or move it away"))
+    figures_in(file).map(drop)
+}
+
+/// Gives `file` these figures. Who collects them is another user, and may read them.
+///
+/// # Errors
+/// As [`can_hold_figures`], or when it cannot be written.
+pub fn write_figures(file: &Path, text: &str) -> Result<(), CliError> {
+    for _ in 0..10 {
+        let now = figures_in(file)?;
+        let now = now.as_ref().map(String::as_bytes);
+        let done = configuration::replace(file, now, text.as_bytes(), 0o644).map_err(CliError::failed)?;
+        if done == Configured::Written {
+            return Ok(());
         }
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(wrong(&format!("what is in it cannot be read ({error}): name another file"))),
     }
+    Err(CliError::Failed(format!("{}: other programs write it all the time; name another file", file.shown())))
 }

@@ -4,8 +4,8 @@ use super::Exporter;
 use super::error::ExportError;
 use super::taking::Taking;
 use crate::build::run;
-use crate::judge;
 use crate::sys;
+use ebbtide_door::configuration::{self, Configured};
 use ebbtide_door::own;
 use ebbtide_model::export::Export;
 use ebbtide_provision::export::{ExportUnit, is_unit, program_of, unit_name, unit_path};
@@ -36,13 +36,17 @@ impl Exporter<'_> {
         let text = part
             .put(&export.name, now.as_deref())
             .map_err(|error| ExportError::file(&part.path, error.what))?;
-        if now.is_none_or(|now| now.trim_end() != text.trim_end()) {
+        if now.as_ref().is_none_or(|now| now.trim_end() != text.trim_end()) {
             (self.boundary)();
             (self.tell)(&format!("write {}", part.path.to_string_lossy()));
-            let door = judge::door();
-            let output = door.output(&sys.at(&part.path));
-            let written = output.and_then(|output| output.as_configuration(0o644).write(text.as_bytes()));
-            written.map_err(|error| ExportError::file(&part.path, error))?;
+            let now = now.as_ref().map(String::as_bytes);
+            match configuration::replace(&sys.at(&part.path), now, text.as_bytes(), 0o644) {
+                Ok(Configured::Written) => {}
+                Ok(Configured::Edited) => {
+                    return Err(ExportError::file(&part.path, "another program edits it; try again"));
+                }
+                Err(error) => return Err(ExportError::file(&part.path, error)),
+            }
         }
         (self.boundary)();
         run(self.runner, "systemctl", &["daemon-reload"])?;

@@ -76,7 +76,13 @@ impl Part {
         }
         let now = now.unwrap_or_default();
         if let Some(found) = self.find(name, now)? {
-            let block = format!("{}{}{}", begin(name, found.glued), self.lines, end(name));
+            // Other lines may be of an earlier design; a comment that is not ours is somebody's.
+            let old = self.without_ours(name, &now[found.start..found.end]);
+            let comments: String = old.split_inclusive('\n').filter(|line| line.starts_with('#')).collect();
+            let block = format!("{}{}{comments}{}", begin(name, found.glued), self.lines, end(name));
+            if block.lines().eq(now[found.start..found.end].lines()) {
+                return Ok(now.to_owned());
+            }
             return Ok(format!("{}{block}{}", &now[..found.start], &now[found.end..]));
         }
         let glued = !now.is_empty() && !now.ends_with('\n');
@@ -93,7 +99,8 @@ impl Part {
             return if is_marked(now) { Ok(None) } else { Ok(Some(now.to_owned())) };
         }
         let Some(found) = self.find(name, now)? else { return Ok(Some(now.to_owned())) };
-        let (before, rest) = (&now[..found.start], &now[found.end..]);
+        let theirs = self.without_ours(name, &now[found.start..found.end]);
+        let (before, rest) = (&now[..found.start], &format!("{theirs}{}", &now[found.end..]));
         if !found.glued {
             return Ok(Some(format!("{before}{rest}")));
         }
@@ -106,6 +113,26 @@ impl Part {
         }))
     }
 
+    /// The lines of `block` that are neither its first, its last, nor of what was put there.
+    fn without_ours(&self, name: &str, block: &str) -> String {
+        let mut ours: Vec<&str> = self.lines.lines().collect();
+        let theirs = block.split_inclusive('\n').filter(|line| {
+            let line = line.trim_end_matches(['\r', '\n']);
+            let marks = [begin(name, false), begin(name, true), end(name)];
+            if marks.iter().any(|mark| mark.trim_end() == line) {
+                return false;
+            }
+            match ours.iter().position(|own| *own == line) {
+                Some(at) => {
+                    ours.remove(at);
+                    false
+                }
+                None => true,
+            }
+        });
+        theirs.collect()
+    }
+
     /// Whether it is in `now` as it should be.
     pub fn stands(&self, name: &str, now: Option<&str>) -> bool {
         now.is_some_and(|now| self.put(name, Some(now)).is_ok_and(|wanted| wanted == now))
@@ -115,7 +142,7 @@ impl Part {
         let mut found: Option<Block> = None;
         let mut at = 0;
         for line in now.split_inclusive('\n') {
-            let whole = line.trim_end_matches('\n');
+            let whole = line.trim_end_matches(['\r', '\n']);
             let starts = [false, true].into_iter().find(|glued| begin(name, *glued).trim_end() == whole);
             if let Some(glued) = starts {
                 if found.is_some() {
@@ -147,6 +174,21 @@ impl Part {
     fn error(&self, what: &str) -> FileError {
         FileError { path: self.path.clone(), what: what.to_owned() }
     }
+}
+
+/// The lines of `text` that are in no block of `ebb`'s, of whatever array; none of a file of `ebb`'s own.
+pub fn others(text: &str) -> Vec<&str> {
+    if is_marked(text) && !text.starts_with("# ebb: begin ") {
+        return Vec::new();
+    }
+    let mut is_ours = false;
+    let theirs = text.lines().filter(|line| {
+        is_ours |= line.starts_with("# ebb: begin ");
+        let keep = !is_ours;
+        is_ours &= !line.starts_with("# ebb: end ");
+        keep
+    });
+    theirs.collect()
 }
 
 /// Whether a file is one of `ebb`'s own.

@@ -21,8 +21,8 @@ fn text() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn taking_out_is_the_inverse_of_putting_in(before in text(), lines in "([ -~]{0,30}\n){0,3}", changed in "([ -~]{0,30}\n){0,3}") {
-        let (part, other) = (Part::block("/etc/f", lines.clone()), Part::block("/etc/f", changed));
-        prop_assume!(!before.contains("data") && !lines.contains("# ebb"));
+        let (part, other) = (Part::block("/etc/f", lines.clone()), Part::block("/etc/f", changed.clone()));
+        prop_assume!(!before.contains("data") && ![&lines, &changed].iter().any(|lines| lines.contains('#')));
         let with = part.put("data", Some(&before)).unwrap();
         prop_assert!(with.starts_with(&before) && with.contains(&lines));
         prop_assert!(part.stands("data", Some(&with)));
@@ -92,4 +92,17 @@ fn a_file_of_ebb_s_own_takes_the_place_of_nobody_s() {
     let text = program.put("data", None).unwrap();
     assert!(text.starts_with("#!/bin/sh\n# ebb: data") && text.ends_with("exit 0\n"), "{text}");
     assert_eq!(program.take("data", &text).unwrap(), None);
+}
+
+#[test]
+fn a_line_of_somebody_s_in_the_block_stays_and_so_do_ends_of_lines() {
+    let part = Part::block("/etc/fstab", "ours 1\nours 2\n".into());
+    let with = part.put("data", Some("first\n")).unwrap().replace("ours 2\n", "theirs\nours 2\n# a note\n");
+    assert_eq!(part.take("data", &with).unwrap().unwrap(), "first\ntheirs\n# a note\n");
+    assert!(part.put("data", Some(&with)).unwrap().contains("# a note\n"));
+    let dos = part.put("data", Some("first\n")).unwrap().replace('\n', "\r\n");
+    assert!(part.stands("data", Some(&dos)));
+    assert_eq!(part.take("data", &dos).unwrap().unwrap(), "first\r\n");
+    assert_eq!(others(&with), others("first\n"));
+    assert_ne!(others("first\n"), others("second\n"));
 }

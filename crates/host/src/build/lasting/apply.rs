@@ -106,6 +106,7 @@ impl Keeper<'_> {
                 .iter()
                 .map(|(device, member)| format!("mdadm {device} --fail {0} --remove {0}", member.path)),
         );
+        self.may_put_files(&record.desired)?;
         planned.files = self.diffs(&record.desired, &renewed.stale_parts)?;
         if !planned.files.is_empty() || record.phase != Phase::Applied {
             planned.after = record.desired.after.iter().map(|words| words.join(" ")).collect();
@@ -125,6 +126,7 @@ impl Keeper<'_> {
         let changed = self.note_without(&mut record, without)? || changed;
         let is_new = self.is_new(&record)?;
         refuse_new(&record, is_new, without)?;
+        self.may_put_files(&record.desired)?;
         let to_make = self.to_make(&record)?;
         if !to_make.is_empty() {
             (self.may_build)(&to_make, destroy).map_err(Failure::Refused)?;

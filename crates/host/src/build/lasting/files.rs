@@ -1,16 +1,18 @@
 //! The host's files: read, replaced as a whole, and put back to the byte.
 
 use super::{Failure, Keeper};
-use crate::judge;
-use ebbtide_door::{own, read};
+use ebbtide_door::configuration::{self, Configured};
+use ebbtide_door::{DoorError, own, read};
 use ebbtide_model::shown::Shown;
-use ebbtide_provision::files::Part;
+use ebbtide_provision::files::{self, Part};
 use ebbtide_provision::{Desired, Record, diff};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Longest file of the host's that is changed.
 const LONGEST: u64 = 4 << 20;
+/// How often a file is read again that others edit meanwhile.
+const TRIES: u32 = 100;
 
 /// A part that is not in its file as it should be, the file's text now, and as it should be.
 type Pending<'a> = (&'a Part, Option<String>, String);
@@ -20,27 +22,33 @@ impl Keeper<'_> {
     pub(super) fn text(&self, path: &Path) -> Result<Option<String>, Failure> {
         match read::text(&self.sys.at(path), LONGEST) {
             Err(read::ReadError::System(error)) if error.kind() == ErrorKind::NotFound => Ok(None),
-            other => other.map(Some).map_err(|error| Failure::file(path, format!("it {error}"))),
+            other => other.map(Some).map_err(|error| Failure::file(path, error.of_it())),
         }
     }
 
-    /// Puts `text` in the place of `now` in the file of `part`.
-    pub(super) fn replace(&self, part: &Part, now: Option<&str>, text: &str) -> Result<(), Failure> {
+    /// Gives the file of `part` the text that `change` makes of the one it has, however often others edit it meanwhile.
+    pub(super) fn replace(
+        &self,
+        part: &Part,
+        change: &dyn Fn(Option<&str>) -> Result<String, Failure>,
+    ) -> Result<(), Failure> {
+        let path = self.sys.at(&part.path);
         let mode = if part.executable { 0o755 } else { 0o644 };
-        let door = judge::door();
-        let write = || {
-            let output = door.output(&self.sys.at(&part.path))?;
-            output.as_configuration(mode).write(text.as_bytes())
-        };
-        let mut written = write();
-        // On an overlay the first renaming copies the file up, which makes it another one to those who look: it is left alone then. The
-        // second time it is what it was, if nobody has changed it.
-        if written.is_err() && self.text(&part.path)?.as_deref() == now {
-            written = write();
+        let failed = |error: &dyn std::fmt::Display| Failure::file(&part.path, error);
+        for _ in 0..TRIES {
+            let now = self.text(&part.path)?;
+            let text = change(now.as_deref())?;
+            // Of an edit that a kill interrupted: the other lines are those of the file in its place, so that nothing is lost with it.
+            let others = files::others(now.as_deref().unwrap_or_default());
+            let is_known = |left: &[u8]| std::str::from_utf8(left).is_ok_and(|left| files::others(left) == others);
+            configuration::forget_unfinished(&path, &is_known).map_err(|error| failed(&error))?;
+            let written = configuration::replace(&path, now.as_ref().map(String::as_bytes), text.as_bytes(), mode);
+            if written.map_err(|error| failed(&error))? == Configured::Written {
+                (self.boundary)();
+                return Ok(());
+            }
         }
-        written.map_err(|error| Failure::file(&part.path, error))?;
-        (self.boundary)();
-        Ok(())
+        Err(failed(&"other programs edit it all the time; stop them, and try again"))
     }
 
     /// Parts that are not in their files as they should be, with the files' text now and as it should be.
@@ -54,6 +62,20 @@ impl Keeper<'_> {
             }
         }
         Ok(pending)
+    }
+
+    /// Asks of every part whether its file can be read and changed, before anything is made.
+    pub(super) fn may_put_files(&self, desired: &Desired) -> Result<(), Failure> {
+        self.pending(desired)?;
+        for part in &desired.parts {
+            let path = self.sys.at(&part.path);
+            match configuration::may_replace(&path) {
+                // Its directory is made with it.
+                Err(DoorError::System { source, .. }) if source.kind() == ErrorKind::NotFound => {}
+                judged => judged.map_err(|error| Failure::file(&part.path, error))?,
+            }
+        }
+        Ok(())
     }
 
     /// Changes of the host's files as a diff.
@@ -85,10 +107,10 @@ impl Keeper<'_> {
             record.new_files.extend(new);
             self.write(record)?;
         }
-        for (part, now, wanted) in &pending {
+        for (part, ..) in &pending {
             self.next()?;
             (self.tell)(&format!("write {}", part.path.shown()));
-            self.replace(part, now.as_deref(), wanted)?;
+            self.replace(part, &|now| Ok(part.put(&desired.name, now)?))?;
         }
         Ok(pending.len())
     }
@@ -120,7 +142,10 @@ impl Keeper<'_> {
                 }
                 Some(left) if left != now => {
                     (self.tell)(&format!("write {}", part.path.shown()));
-                    self.replace(part, Some(&now), &left)?;
+                    self.replace(part, &|now| {
+                        let now = now.unwrap_or_default();
+                        Ok(without(record, part, now)?.unwrap_or_default())
+                    })?;
                 }
                 _ => continue,
             }

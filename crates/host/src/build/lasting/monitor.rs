@@ -76,13 +76,13 @@ impl Keeper<'_> {
             let now = self.text(&part.path)?;
             let wanted = part.put(NAME, now.as_deref())?;
             if now.as_deref() != Some(wanted.as_str()) {
-                pending.push((part, now, wanted));
+                pending.push(part);
             }
         }
-        for (part, now, wanted) in &pending {
+        for part in &pending {
             self.next()?;
             (self.tell)(&format!("write {}", part.path.shown()));
-            self.replace(part, now.as_deref(), wanted)?;
+            self.replace(part, &|now| Ok(part.put(NAME, now)?))?;
         }
         self.next()?;
         let after: Vec<Vec<String>> = AFTER_INSTALL.iter().map(|words| owned(words)).collect();

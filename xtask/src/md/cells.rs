@@ -219,6 +219,7 @@ impl Made {
                 trials_min: 1,
                 trials_max: 1,
                 budget: Nanos::from_secs(60),
+                budget_asked: true,
                 rest: Nanos(0),
                 metric: None,
             },

@@ -23,6 +23,13 @@ pub struct Options {
 /// More than this, in bytes, nobody likes to copy around for one static program.
 const LARGEST_STATIC: usize = 15_000_000;
 
+/// How files with licences begin.
+const LICENCES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "NOTICE", "UNLICENSE"];
+
+fn words(text: &str) -> Vec<&str> {
+    text.split(' ').collect()
+}
+
 fn failed(path: &Path) -> impl Fn(std::io::Error) -> String + '_ {
     move |error| format!("{}: {error}", path.display())
 }
@@ -38,16 +45,14 @@ fn glibc(program: &[u8]) -> Option<(u32, u32)> {
     versions.max()
 }
 
-/// The crates that are linked in, each with its licence, and every text of a licence once.
-fn licences() -> Result<String, String> {
-    let arguments =
-        ["tree", "-p", "ebbtide", "-e", "normal,no-proc-macro", "--prefix", "none", "--format", "{p}"];
-    let tree = output(&cargo(), &arguments)?;
+/// The licence of the program, then of the crates that are linked into it, every text once.
+fn copyright() -> Result<String, String> {
+    let tree = "tree -p ebbtide -e normal,no-proc-macro --prefix none --format {p}";
+    let tree = output(&cargo(), &words(tree))?;
     let linked: Vec<&str> = tree.lines().filter_map(|line| line.split(" (").next()).collect();
     let metadata = output(&cargo(), &["metadata", "--format-version", "1"])?;
-    let metadata: Value =
-        serde_json::from_str(&metadata).map_err(|error| format!("cargo metadata: {error}"))?;
-    let mut list = String::from("Linked into ebb, each under its own licence; the texts follow.\n\n");
+    let metadata: Value = serde_json::from_str(&metadata).map_err(|error| format!("metadata: {error}"))?;
+    let mut list = read(&root().join("LICENSE"))? + "\nLinked in, each under its own licence:\n\n";
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for package in metadata["packages"].as_array().into_iter().flatten() {
         let text = |key: &str| package[key].as_str().unwrap_or_default();
@@ -58,13 +63,10 @@ fn licences() -> Result<String, String> {
         }
         list += &format!("{name}: {}\n", text("license"));
         let directory = Path::new(text("manifest_path")).parent().unwrap_or(Path::new("/"));
-        for entry in fs::read_dir(directory).map_err(failed(directory))?.flatten() {
-            let file = entry.file_name().to_string_lossy().to_uppercase();
-            let is_licence = ["LICENSE", "LICENCE", "COPYING", "NOTICE", "UNLICENSE"]
-                .iter()
-                .any(|word| file.starts_with(word));
-            if is_licence && entry.path().is_file() {
-                texts.entry(read(&entry.path())?).or_default().push(name.clone());
+        for file in fs::read_dir(directory).map_err(failed(directory))?.flatten().map(|entry| entry.path()) {
+            let name_of_file = file.file_name().unwrap_or_default().to_string_lossy().to_uppercase();
+            if LICENCES.iter().any(|word| name_of_file.starts_with(word)) && file.is_file() {
+                texts.entry(read(&file)?).or_default().push(name.clone());
             }
         }
     }
@@ -72,42 +74,30 @@ fn licences() -> Result<String, String> {
     Ok(list + &texts.collect::<String>())
 }
 
-/// Puts into `place` what the package has beside the program; `ebb` is the command that runs that.
-fn lay_out(place: &Path, ebb: &[String]) -> Result<(), String> {
+/// Puts into `place` what the package has beside the program, which `ebb` runs: through an emulator where it takes one.
+fn lay_out(place: &Path, ebb: &[&str]) -> Result<(), String> {
     let pages = place.join("man1");
     fs::create_dir_all(&pages).map_err(failed(&pages))?;
-    let say = |arguments: &[&str]| {
-        let rest = ebb[1..].iter().map(String::as_str).chain(arguments.iter().copied());
-        output(&ebb[0], &rest.collect::<Vec<_>>())
-    };
-    say(&["--quiet", "man", &pages.to_string_lossy()])?;
+    output("env", &[ebb, &["--quiet", "man", &pages.to_string_lossy()]].concat())?;
     for shell in ["bash", "zsh", "fish"] {
-        write(&place.join(shell), &say(&["completions", shell])?)?;
+        write(&place.join(shell), &output("env", &[ebb, &["completions", shell]].concat())?)?;
     }
-    write(&place.join("licences"), &licences()?)?;
-    output("gzip", &["-9nf", &place.join("licences").to_string_lossy()])?;
+    write(&place.join("copyright"), &copyright()?)?;
     let date = output("git", &["log", "-1", "--format=%aD"])?;
     let entry = format!(
-        "ebbtide ({}-1) unstable; urgency=medium\n\n  * See changelog.gz.\n\n -- {}  {}\n",
+        "ebbtide ({}-1) unstable; urgency=medium\n\n  * See changelog.gz.\n\n -- {}  {date}",
         env!("CARGO_PKG_VERSION"),
-        maintainer(),
-        date.trim()
+        env!("CARGO_PKG_AUTHORS"),
     );
     write(&place.join("changelog.Debian"), &entry)
-}
-
-/// Who answers for the package, as Debian's own tools are told.
-fn maintainer() -> String {
-    let variable = |name, other: &str| env::var(name).unwrap_or_else(|_| other.to_owned());
-    let address = variable("DEBEMAIL", "ebbtide@ebbtide.invalid");
-    format!("{} <{address}>", variable("DEBFULLNAME", "Ebbtide contributors"))
 }
 
 /// Installs `package` in a directory of its own and removes it again.
 fn try_out(package: &str, place: &Path) -> Result<(), String> {
     let own = place.join("root");
-    let states = ["var/lib/dpkg/info", "var/lib/dpkg/updates"].map(|name| own.join(name));
-    states.iter().try_for_each(|directory| fs::create_dir_all(directory).map_err(failed(directory)))?;
+    for directory in ["info", "updates"].map(|name| own.join("var/lib/dpkg").join(name)) {
+        fs::create_dir_all(&directory).map_err(failed(&directory))?;
+    }
     write(&own.join("var/lib/dpkg/status"), "")?;
     let dpkg = |arguments: &[&str]| {
         // Libraries, the processor and the account of who did it are the system's, which this directory is none of.
@@ -116,14 +106,8 @@ fn try_out(package: &str, place: &Path) -> Result<(), String> {
         output("dpkg", &[&begin, arguments].concat())
     };
     dpkg(&["--install", package])?;
-    for wanted in [
-        "bin/ebb",
-        "share/man/man1/ebb.1.gz",
-        "share/man/man1/ebb-limit.1.gz",
-        "share/bash-completion/completions/ebb",
-        "share/doc/ebbtide/copyright",
-        "share/doc/ebbtide/licences.gz",
-    ] {
+    let wanted = "bin/ebb share/man/man1/ebb-limit.1.gz share/bash-completion/completions/ebb share/doc/ebbtide/copyright";
+    for wanted in words(wanted) {
         if !own.join("usr").join(wanted).is_file() {
             return Err(format!("{package} has no usr/{wanted}"));
         }
@@ -135,19 +119,13 @@ fn try_out(package: &str, place: &Path) -> Result<(), String> {
 
 /// Makes the package and tries it out.
 pub fn run(options: &Options) -> Result<(), String> {
-    let mut steps = Vec::new();
     if !on_path("cargo-deb") {
-        steps.push(Step::cargo(
-            "cargo-deb, once: two to five minutes on 2 cores",
-            &["install", "--locked", "cargo-deb"],
-        ));
+        let name = "cargo-deb, once: three to five minutes on 2 cores";
+        run_all(&[Step::cargo(name, &words("install --locked cargo-deb"))])?;
     }
-    let target = options.target.iter().flat_map(|target| ["--target", target]);
-    let build: Vec<&str> =
-        ["--profile", &options.profile, "--package", "ebbtide"].into_iter().chain(target).collect();
-    steps.push(Step::cargo("program", &[&["build", "--locked"], &build[..]].concat()));
-    run_all(&steps)?;
-
+    let target = options.target.as_ref().map_or(String::new(), |target| format!(" --target {target}"));
+    let build = format!("--locked --package ebbtide --profile {}{target}", options.profile);
+    run_all(&[Step::cargo("program", &words(&format!("build {build}")))])?;
     let mut built = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     built.extend(&options.target);
     built.extend([&options.profile, "ebb"]);
@@ -156,30 +134,27 @@ pub fn run(options: &Options) -> Result<(), String> {
     if glibc.is_none() && program.len() > LARGEST_STATIC {
         return Err(format!("{}: larger than {LARGEST_STATIC} bytes", built.display()));
     }
-    let processor =
-        options.target.as_deref().unwrap_or(env::consts::ARCH).split('-').next().unwrap_or_default();
-    let emulator = (processor != env::consts::ARCH).then(|| format!("qemu-{processor}-static"));
-    let ebb: Vec<String> = emulator.into_iter().chain([built.to_string_lossy().into_owned()]).collect();
+    let other = options.target.iter().filter_map(|target| target.split('-').next());
+    let emulator = other.filter(|processor| *processor != env::consts::ARCH);
+    // Its libraries are where Debian's cross compilers have them.
+    let emulator =
+        emulator.map(|it| [format!("QEMU_LD_PREFIX=/usr/{it}-linux-gnu"), format!("qemu-{it}-static")]);
+    let emulator: Vec<String> = emulator.flatten().collect();
 
     let place = root().join("target/package");
-    if place.exists() {
-        fs::remove_dir_all(&place).map_err(failed(&place))?;
-    }
+    output("rm", &["-rf", &*place.to_string_lossy()])?;
+    let built = built.to_string_lossy();
+    let ebb: Vec<&str> = emulator.iter().map(String::as_str).chain([&*built]).collect();
     lay_out(&place, &ebb)?;
     let date = output("git", &["log", "-1", "--format=%ct"])?;
     let date = format!("SOURCE_DATE_EPOCH={}", date.trim());
-    // Says where the package is.
     let make = |directory: &Path| {
-        let (cargo, maintainer) = (cargo(), maintainer());
-        let mut arguments =
-            vec![&*date, &cargo, "deb", "--no-build", "--no-strip", "--maintainer", &maintainer];
-        if glibc.is_none() {
-            arguments.extend(["--variant", "static"]);
-        }
-        let directory = directory.to_string_lossy();
-        arguments.extend(["--output", &directory]);
-        arguments.extend(&build);
-        output("env", &arguments).map(|said| said.trim().to_owned())
+        let variant = if glibc.is_none() { "--variant static " } else { "" };
+        let deb = format!("deb --no-build --no-strip {variant}{build} --output");
+        let (cargo, directory) = (cargo(), directory.to_string_lossy());
+        // It says where the package is.
+        output("env", &[&[&date, &*cargo], &words(&deb)[..], &[&directory]].concat())
+            .map(|said| said.trim().to_owned())
     };
     let (package, again) = (make(&place)?, make(&place.join("again"))?);
     output("cmp", &[&package, &again])?;
@@ -191,13 +166,6 @@ pub fn run(options: &Options) -> Result<(), String> {
     try_out(&package, &place)?;
     let size = fs::metadata(&package).map_err(failed(Path::new(&package)))?.len();
     println!("== {package}: {size} bytes, the program {} bytes; needs {wanted:?}", program.len());
-    if on_path("lintian") {
-        run_all(&[Step::new(
-            "lintian",
-            "lintian",
-            &["--fail-on", "error", "--tag-display-limit", "0", &package],
-        )])?;
-    }
     Ok(())
 }
 
@@ -214,7 +182,7 @@ mod tests {
 
     #[test]
     fn what_is_linked_in_has_its_licence() {
-        let text = licences().expect("it is written");
+        let text = copyright().expect("it is written");
         assert!(text.contains("\nlibsqlite3-sys v") && text.contains("THE SOFTWARE IS PROVIDED \"AS IS\""));
         assert!(!text.contains("\nebbtide"), "{text}");
     }

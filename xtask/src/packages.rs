@@ -19,6 +19,9 @@ const NEEDED: &[Needed] = &[
     Needed { program: "iostat", package: "sysstat" },
     Needed { program: "blkid", package: "util-linux" },
     Needed { program: "cryptsetup", package: "cryptsetup-bin" },
+    // Guests of User-Mode Linux have this machine's programs.
+    Needed { program: "mdadm", package: "mdadm" },
+    Needed { program: "modprobe", package: "kmod" },
     Needed { program: "mkfs.btrfs", package: "btrfs-progs" },
     Needed { program: "mkfs.ext4", package: "e2fsprogs" },
     Needed { program: "mkfs.xfs", package: "xfsprogs" },

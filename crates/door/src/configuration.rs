@@ -49,12 +49,7 @@ pub fn may_replace(path: &Path) -> Result<(), DoorError> {
 ///
 /// # Errors
 /// As [`may_replace`]; when it cannot be written, and when another program keeps it open to write.
-pub fn replace(
-    path: &Path,
-    now: Option<&[u8]>,
-    text: &[u8],
-    mode: u32,
-) -> Result<Configured, DoorError> {
+pub fn replace(path: &Path, now: Option<&[u8]>, text: &[u8], mode: u32) -> Result<Configured, DoorError> {
     let failed = |error: io::Error| DoorError::System { what: "write", path: path.to_owned(), source: error };
     let (directory, name) = Directory::of(path).map_err(failed)?;
     let old = look_at(&directory, &name, path)?;
@@ -93,9 +88,8 @@ pub fn forget_unfinished(path: &Path, is_known: &dyn Fn(&[u8]) -> bool) -> io::R
 fn look_at(directory: &Directory, name: &OsStr, path: &Path) -> Result<Option<File>, DoorError> {
     let Some(pin) = directory.pin(name).map_err(DoorError::system("look at", path))? else { return Ok(None) };
     let found = pin.metadata().map_err(DoorError::system("look at", path))?;
-    let refuse = |what: String, remedy: &str| {
-        Err(DoorError::reason(path, RefusalKind::NotADevice, what, remedy))
-    };
+    let refuse =
+        |what: String, remedy: &str| Err(DoorError::reason(path, RefusalKind::NotADevice, what, remedy));
     if found.file_type().is_symlink() {
         let to = std::fs::read_link(path).map_or_else(|_| "elsewhere".to_owned(), |to| to.shown());
         return refuse(
@@ -122,7 +116,8 @@ fn look_at(directory: &Directory, name: &OsStr, path: &Path) -> Result<Option<Fi
 /// Why the file cannot lose its name, and what to do.
 fn unchangeable(pin: &File, directory: &Directory) -> Option<(String, &'static str)> {
     use rustix::fs::{AtFlags, StatxAttributes, StatxFlags, statx};
-    let of = |fd: &File| statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS | StatxFlags::MNT_ID).ok();
+    let of =
+        |fd: &File| statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS | StatxFlags::MNT_ID).ok();
     let file = of(pin)?;
     let set = file.stx_attributes;
     if set.intersects(StatxAttributes::IMMUTABLE | StatxAttributes::APPEND) {

@@ -68,7 +68,7 @@ impl Database {
         let pin = match pin {
             Some(pin) => pin,
             None => {
-                beside.judge(None, Content::Nothing)?;
+                beside.judge(None, Content::Nothing, false)?;
                 match directory.create(&name, 0o600) {
                     Ok(_) => {}
                     // Another process made it at the same moment.
@@ -95,7 +95,8 @@ impl Database {
             let content = Content::of(&main, log.as_ref()).map_err(failed)?;
             foreign = content.foreign();
             if foreign.is_none() {
-                beside.judge(Some(found.uid()), content)?;
+                let keeps_log = format::keeps_log(&main).map_err(failed)?;
+                beside.judge(Some(found.uid()), content, keeps_log)?;
             }
         }
         Ok(Some(Database { id: id_of(&found), directory, name, path, foreign, _pin: pin, _held: held }))

@@ -253,8 +253,8 @@ pub(crate) enum Access {
     /// These permission bits, whatever the umask says.
     Exactly(u32),
 }
-pub(crate) use Access::Exactly;
 use Access::AtMost;
+pub(crate) use Access::Exactly;
 
 /// Makes the file `hidden` with `content`, durably, for whom the file `before` is whose place it takes.
 pub(crate) fn make(

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::{self, Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// What a program left behind.
@@ -101,7 +102,7 @@ impl Real {
                 // A program that ends without reading it says why itself.
                 let _ = stdin.write_all(input);
             }
-            child.wait_with_output()
+            bounded(child)
         });
         match output {
             Ok(done) => Ok(Output {
@@ -118,6 +119,38 @@ impl Real {
             }),
         }
     }
+}
+
+/// Most bytes of each stream of a program that are kept: what is read of programs has some hundred KiB.
+const SAID_MOST: u64 = 64 << 20;
+
+/// Waits for `child`, which is killed where it prints more than [`SAID_MOST`].
+fn bounded(mut child: Child) -> io::Result<process::Output> {
+    fn take(stream: Option<impl Read>) -> io::Result<(Vec<u8>, bool)> {
+        let mut said = Vec::new();
+        let Some(stream) = stream else { return Ok((said, false)) };
+        stream.take(SAID_MOST + 1).read_to_end(&mut said)?;
+        let is_more = said.len() as u64 > SAID_MOST;
+        Ok((said, is_more))
+    }
+    let (out, errors) = (child.stdout.take(), child.stderr.take());
+    let child = Mutex::new(child);
+    // Killed at once where one of the two has no end: the other may be waited for.
+    let kept = |stream: io::Result<(Vec<u8>, bool)>| {
+        let (said, is_more) = stream?;
+        if is_more {
+            child.lock().unwrap_or_else(PoisonError::into_inner).kill()?;
+            return Err(io::Error::other(format!("it printed more than {SAID_MOST} bytes, and was ended")));
+        }
+        Ok(said)
+    };
+    let (stdout, stderr) = std::thread::scope(|scope| {
+        let errors = scope.spawn(|| kept(take(errors)));
+        let stdout = kept(take(out));
+        (stdout, errors.join().unwrap_or_else(|_| Err(io::Error::other("a thread broke"))))
+    });
+    let status = child.lock().unwrap_or_else(PoisonError::into_inner).wait()?;
+    Ok(process::Output { status, stdout: stdout?, stderr: stderr? })
 }
 
 impl Runner for Real {
@@ -171,6 +204,14 @@ mod tests {
         assert_eq!(said.stdout, b"a key\n\0");
         assert_eq!(Real.run("cat", &[]).expect("cat runs").stdout, b"");
         assert_eq!(Real.run_with("true", &[], b"not read").expect("true runs").status, Some(0));
+    }
+
+    #[test]
+    fn a_program_that_prints_without_an_end_is_ended() {
+        for arguments in [["-c", "exec cat /dev/zero"], ["-c", "exec cat /dev/zero >&2"]] {
+            let error = Real.run("sh", &arguments).expect_err("has no end").to_string();
+            assert!(error.contains("printed more than"), "{error}");
+        }
     }
 
     #[test]

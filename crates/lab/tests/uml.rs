@@ -1,4 +1,5 @@
 //! Guests of User-Mode Linux.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 use ebbtide_lab::places::Places;
 use ebbtide_lab::uml::{Guest, Kernel};

@@ -36,7 +36,7 @@ pub struct UserDataArgs {
     /// [default: the volumes of the design, by their ids]
     #[arg(long, value_name = "KIND", value_delimiter = ',')]
     members: Vec<String>,
-    /// Fewest disks of a kind to make it of [default: what the layout needs]
+    /// Fewest disks of a kind to make it of [default: as many as the design has]
     #[arg(long, value_name = "N", requires = "members", value_parser = clap::value_parser!(u16).range(1..))]
     least: Option<u16>,
     /// What becomes of it when its disks come back blank: ephemeral, made anew; persistent, left alone [default: ephemeral on

@@ -78,5 +78,8 @@ pub fn write_figures(file: &Path, text: &str) -> Result<(), CliError> {
             return Ok(());
         }
     }
-    Err(CliError::Failed(format!("{}: other programs write it all the time; name another file", file.shown())))
+    Err(CliError::Failed(format!(
+        "{}: other programs write it all the time; name another file",
+        file.shown()
+    )))
 }

@@ -5,6 +5,7 @@
 mod apply;
 mod apply_system;
 mod attach;
+mod boot_states;
 mod builds;
 #[path = "../common/mod.rs"]
 mod common;

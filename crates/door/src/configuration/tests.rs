@@ -70,7 +70,8 @@ fn no_line_that_others_append_is_lost() {
         });
         for _ in 0..100 {
             let now = fs::read_to_string(&path).expect("reads");
-            let text = if now.contains("# ours\n") { now.replace("# ours\n", "") } else { format!("{now}# ours\n") };
+            let text =
+                if now.contains("# ours\n") { now.replace("# ours\n", "") } else { format!("{now}# ours\n") };
             replace(&path, Some(now.as_bytes()), text.as_bytes(), 0o644).expect("is told");
         }
         end.store(true, std::sync::atomic::Ordering::Relaxed);

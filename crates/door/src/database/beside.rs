@@ -83,12 +83,13 @@ impl Beside {
         Ok(log.map(Found::open).transpose()?.flatten())
     }
 
-    /// Whether SQLite may work on it, with a database of this `owner` (nobody's where there is none yet) and `content`. Not
+    /// Whether SQLite may work on it, with a database of this `owner` (nobody's where there is none yet) and `content`, which
+    /// `keeps_log` or a journal. Not
     /// to be asked while this process has the database open: SQLite's locks on the index would be dropped.
     ///
     /// # Errors
     /// When something is not the database's own.
-    pub fn judge(&self, owner: Option<u32>, content: Content) -> Result<(), DoorError> {
+    pub fn judge(&self, owner: Option<u32>, content: Content, keeps_log: bool) -> Result<(), DoorError> {
         let own = [Some(rustix::process::geteuid().as_raw()), owner];
         for found in &self.found {
             let held = found.held().map_err(DoorError::system("read", &self.path))?;
@@ -96,6 +97,11 @@ impl Beside {
                 _ if !own.contains(&Some(found.owner)) => {
                     ("belongs to another user", "remove it if nobody needs it")
                 }
+                // It was removed when the store began its log.
+                Held::Own if found.kind == Kind::Journal && keeps_log && content == Content::Store => (
+                    "is of another database: a store with a write-ahead log has no journal",
+                    "move it away, to the database that it belongs to",
+                ),
                 Held::Super => (
                     "names another file, which would be deleted with it, as no journal of ebb's does",
                     "see who made it, and move it away",

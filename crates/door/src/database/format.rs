@@ -15,6 +15,7 @@ const KIND: usize = 100;
 const LEAF: u8 = 13;
 const ENTRIES: std::ops::Range<usize> = 103..105;
 const PAGE_SIZE: std::ops::Range<usize> = 16..18;
+const READ_VERSION: usize = 19;
 
 /// A rollback journal's magic number (file format 3).
 const JOURNAL: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
@@ -89,6 +90,11 @@ impl Content {
             Content::Other => Some("it is not an SQLite database"),
         }
     }
+}
+
+/// Whether the database `main` has a write-ahead log instead of a journal (file format 1.3.3: read version 2).
+pub(super) fn keeps_log(main: &File) -> io::Result<bool> {
+    Ok(begin(main, 0)?[READ_VERSION] == 2)
 }
 
 /// The header of the first page in `log`, wherever it is in it; that of another page where it has none. Nothing of a log

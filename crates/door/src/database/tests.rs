@@ -214,3 +214,17 @@ fn a_link_to_the_directory_of_a_store_is_followed_before_there_is_one() {
     let resolved = directory.canonicalize().expect("is there").join("store");
     assert_eq!(database.path(), resolved);
 }
+
+#[test]
+fn a_journal_beside_a_store_with_a_log_is_another_database_s() {
+    let place = tempfile::tempdir_in("/var/tmp").expect("a directory");
+    let path = place.path().join("store");
+    let mut store = page(OURS, 1);
+    store[18..20].copy_from_slice(&[2, 2]);
+    std::fs::write(&path, &store).expect("writes");
+    assert!(Database::at(&path, false).expect("looks").is_some());
+    std::fs::write(place.path().join("store-journal"), journal(2, &[1; 4096])).expect("writes");
+    let said = refusal(&path, false);
+    assert!(said.contains("store-journal beside it is of another database"), "{said}");
+    assert_eq!(std::fs::read(&path).expect("reads"), store);
+}

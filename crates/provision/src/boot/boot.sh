@@ -169,19 +169,14 @@ look() {
     others=${others%; } used=${used%; }
 }
 
-# Whether all disks that are to be waited for are there.
-# shellcheck disable=SC2046,SC2086
+# Whether all disks that are to be waited for are there: own ones, or blank ones. The machine's own disk is neither.
+# shellcheck disable=SC2086
 all_there() {
     [ -z "$(absent)" ] || return 1
-    set -- $(candidates)
-    [ "$#" -ge "$least" ] || return 1
-    there=0 wanted=0
-    for disk in "$@"; do
-        found=$(examined "$disk")
-        [ "$(echo "$found" | value MD_UUID)" = "$uuid" ] || continue
-        there=$((there + 1)) wanted=$(echo "$found" | value MD_DEVICES)
-    done
-    [ "$there" -ge "$wanted" ]
+    look
+    set -- $own
+    [ "$#" -gt 0 ] || { [ "$blanks" -ge "$least" ] && return 0 || return 1; }
+    [ "$owns" -ge "$(examined "$1" | value MD_DEVICES)" ]
 }
 
 settle() {
@@ -197,18 +192,14 @@ settle() {
 # shellcheck disable=SC2086
 assemble() {
     running=$(node)
+    twice=$(for disk in $own; do examined "$disk" | value MD_DEV_UUID; done | sort | uniq -d)
+    [ -z "$twice" ] || refuse "clones of its members are here, and nothing tells which half is newer:$own. Detach the clones"
+    twice=$(for disk in $own; do mdadm --examine "$disk" | sed -n 's/^ *Device Role : Active device //p'; done | sort | uniq -d)
+    [ -z "$twice" ] || refuse "two of its members have the same place in it ($twice):$own. Detach the one that is not to be used"
     # By udev, as it found the members.
     runs "$running" && return
     set -- $own
     wanted=$(examined "$1" | value MD_DEVICES)
-    if [ "$#" -lt "$wanted" ] && [ -e "$state/making" ] && [ $((owns + blanks)) -ge "$wanted" ]; then
-        # It was about to be made when the power was lost, and never ran.
-        [ -z "$running" ] || mdadm --quiet --stop "$running"
-        mdadm --quiet --zero-superblock "$@" || refuse "mdadm cannot take back what it had begun on:$own"
-        blank=$fit blanks=$((owns + blanks))
-        create
-        return
-    fi
     made=$(for disk in "$@"; do mdadm --examine "$disk" | sed -n 's/^ *Creation Time : //p'; done | sort -u | wc -l)
     [ "$made" -eq 1 ] || refuse "its members are those of $made arrays with the same uuid, made at different times:$own"
     if [ "$#" -lt "$wanted" ] && [ "$redundant" = no ]; then
@@ -225,9 +216,9 @@ create() {
         refuse "it was made on $(cat "$state/made") of volumes that are not there any more; to make it anew of$blank, remove $state/made"
     fi
     set -- $blank
-    # What a loss of power leaves from here on was never used, and is made again.
+    # What has no note was never filled.
     mkdir -p "$state"
-    echo "$*" >"$state/making" || refuse "cannot write $state/making"
+    rm -f "$state/made"
     sync
     force=
     [ "$#" -gt 1 ] || force=--force
@@ -236,37 +227,30 @@ create() {
     say "made of $*"
 }
 
-# Makes the file system on $1 where the array is new.
+# Makes the file system on $1 where the array is new: nobody ever noted one, and nothing is on it.
 # shellcheck disable=SC2086
 fill() {
     if have udevadm; then udevadm settle --timeout=30; fi
     found=$(blkid -p -o value -s UUID "$1" 2>/dev/null)
-    if [ -e "$state/making" ]; then
-        # One that can be mounted is finished.
-        if [ "$found" = "$filesystem_uuid" ] && mount -t "$filesystem" -o ro "$1" "$mount" 2>/dev/null; then
-            umount "$mount"
-        else
-            wipefs -q -a "$1" || refuse "wipefs cannot clear $1"
-            "mkfs.$filesystem" $mkfs "$1" || refuse "mkfs.$filesystem fails on $1"
-            say "new $filesystem on $1"
-        fi
-        date -u +%Y-%m-%d >"$state/made" || refuse "cannot write $state/made"
-        sync
-        rm -f "$state/making"
-        sync
-    elif [ "$found" != "$filesystem_uuid" ]; then
+    [ "$found" != "$filesystem_uuid" ] || return 0
+    [ ! -e "$state/made" ] ||
         refuse "$1 has another file system than its own (uuid ${found:-none}), and none is made over what may be somebody's"
-    fi
+    content=$(content_of "$1")
+    [ -z "$content" ] || refuse "$content, and nothing is removed here. Where nobody needs it (an interrupted mkfs): wipefs -a $1, then blkdiscard -z $1"
+    "mkfs.$filesystem" $mkfs "$1" || refuse "mkfs.$filesystem fails on $1"
+    say "new $filesystem on $1"
 }
 
-# Words THING.FILE=VALUE, where THING is `array` ($1) or `disk` (each member) and FILE one of its queue.
+# Words THING.FILE=VALUE, where THING is `array` ($1) or `disk` (each of its members) and FILE one of its queue.
 tune() {
     for setting in $settings; do
         file=${setting%%=*} to=${setting#*=}
         devices=$1
-        case $file in disk.*) devices=$(candidates) ;; esac
+        case $file in disk.*) devices=$(ls "/sys/class/block/${1##*/}/slaves") ;; esac
         for at in $devices; do
-            echo "$to" 2>/dev/null >"/sys/class/block/${at##*/}/queue/${file#*.}" || say "$at does not take $to as ${file#*.}"
+            # A partition has the queue of its disk.
+            queue=$(readlink -f "/sys/class/block/${at##*/}") && [ -d "$queue/queue" ] || queue=${queue%/*}
+            echo "$to" 2>/dev/null >"$queue/queue/${file#*.}" || say "$at does not take $to as ${file#*.}"
         done
     done
 }
@@ -291,6 +275,11 @@ start() {
     lost=$(cat "/sys/class/block/${running##*/}/md/degraded" 2>/dev/null || echo 0)
     [ "$lost" -eq 0 ] || say "DEGRADED: $lost of its members missing; blank:${blank:- none}; to put one in: mdadm $running --add DISK"
     tune "$running"
+    for above in $(findmnt -n -s -o TARGET); do
+        case $mount in
+            "${above%/}"/*) findmnt --mountpoint "$above" >/dev/null || refuse "$mount is below $above, which /etc/fstab mounts and which is not mounted" ;;
+        esac
+    done
     mkdir -p "$mount" || refuse "cannot make $mount"
     mounted=$(findmnt -n -o SOURCE --mountpoint "$mount" | tail -n 1)
     case $mounted in
@@ -298,6 +287,7 @@ start() {
         '')
             fill "$running"
             mount -t "$filesystem" -o "$options" "$running" "$mount" || refuse "$running cannot be mounted at $mount"
+            [ -e "$state/made" ] || { mkdir -p "$state" && date -u +%Y-%m-%d >"$state/made" && sync; } || say "cannot write $state/made"
             ;;
         *) refuse "$mounted is mounted at $mount" ;;
     esac

@@ -75,7 +75,7 @@ pub struct BootOrder<'a> {
     pub members: Option<Members>,
     /// What becomes of it when its members come back blank; what their kind says where nothing is said.
     pub class: Option<Class>,
-    /// Fewest disks of a kind of which it is made; what the layout needs where nothing is said.
+    /// Fewest disks of a kind of which it is made; as many as the design has where nothing is said.
     pub least: Option<usize>,
 }
 
@@ -147,9 +147,8 @@ impl BootOrder<'_> {
         let facts = kind.facts();
         let least = match (&members, self.least) {
             (Members::Links(_), _) => places.len(),
-            // RAID0 of one disk is that disk under the array's name.
-            (Members::Kind(_), None) if !facts.is_redundant() => 1,
-            (Members::Kind(_), asked) => asked.unwrap_or(facts.least_members),
+            // One of fewer disks than were designed would stay one: the others may only be late.
+            (Members::Kind(_), asked) => asked.unwrap_or(places.len()),
         };
         let needed = if facts.is_redundant() { facts.least_members } else { 1 };
         if least < needed {

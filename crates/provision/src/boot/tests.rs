@@ -37,7 +37,7 @@ fn refused(volumes: &str, design: &str, members: Option<&str>) -> String {
 fn a_kind_of_disk_decides_about_number_geometry_and_class() {
     let experiment = experiment(FILES, STRIPE);
     let boot = order(&experiment, Some("instance-store")).boot().unwrap();
-    assert_eq!((boot.class, boot.least, boot.redundant), (Class::Ephemeral, 1, false));
+    assert_eq!((boot.class, boot.least, boot.redundant), (Class::Ephemeral, 2, false));
     assert_eq!(boot.create.join(" "), "--run --quiet --homehost=any --metadata=1.2 --level=0 --chunk=256K");
     // The number of disks is not known, so that mkfs asks md for the geometry.
     assert!(!boot.mkfs.iter().any(|word| word.contains("su=")), "{:?}", boot.mkfs);

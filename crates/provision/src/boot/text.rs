@@ -2,16 +2,18 @@
 
 use super::{Boot, Members};
 use crate::Class;
+use crate::monitor::word;
 use ebbtide_model::stack::Filesystem;
 use std::fmt::Write;
+use std::path::Path;
 
 const BODY: &str = include_str!("boot.sh");
 
 /// Seconds for which disks are waited for that are not there yet: an EBS volume may be attached after the machine has started.
-const WAIT: u32 = 30;
+const WAIT: u32 = 120;
 
-/// Seconds after which systemd gives up on the script; a first boot installs programs before.
-const TIMEOUT: u32 = 900;
+/// How long systemd waits for the script. Making a file system on large instance store discards it before, which has no known end.
+const TIMEOUT: &str = "infinity";
 
 /// A file that is put onto a machine.
 struct File {
@@ -71,7 +73,7 @@ impl Boot {
              Description=Array {name}: started, or made of blank disks, and mounted\n\
              DefaultDependencies=no\n\
              After=systemd-remount-fs.service systemd-udev-trigger.service\n\
-             RequiresMountsFor=/usr/local/sbin /var/lib\n\
+             RequiresMountsFor=/usr/local/sbin /var/lib {above}\n\
              Before=local-fs.target shutdown.target\n\
              Conflicts=shutdown.target\n\
              \n\
@@ -83,6 +85,7 @@ impl Boot {
              \n\
              [Install]\n\
              WantedBy=local-fs.target\n",
+            above = word(&Path::new(&self.mountpoint).parent().unwrap_or(Path::new("/")).to_string_lossy()),
             name = self.name,
             script = self.path(),
         )
@@ -105,7 +108,7 @@ impl Boot {
             uuid = self.filesystem_uuid,
             mountpoint = self.mountpoint.replace('%', "%%"),
             filesystem = self.filesystem.as_ref(),
-            options = self.mount_options,
+            options = self.mount_options.replace('%', "%%"),
         )
     }
 

@@ -18,7 +18,10 @@ const DEVICE_TIMEOUT: u32 = 30;
 const UNLOCK_TIMEOUT: u32 = 120;
 
 /// The same where the device may have to be made first, with its file system.
-const REBUILD_TIMEOUT: u32 = 300;
+const REBUILD_TIMEOUT: u32 = 3600;
+
+/// The same of an array over hosts.
+const HOSTS_TIMEOUT: u32 = 300;
 
 /// All that the host's files say of `build`, which builds `design`, in the order in which they are written: what refers to something
 /// comes after what makes it.
@@ -110,7 +113,8 @@ fn fstab(name: &str, boot: Boot, seed: &Seed, design: &Design, build: &Build) ->
         Boot::Kernel => String::new(),
     };
     let timeout = match boot {
-        Boot::MadeAnew | Boot::AcrossHosts => REBUILD_TIMEOUT,
+        Boot::MadeAnew => REBUILD_TIMEOUT,
+        Boot::AcrossHosts => HOSTS_TIMEOUT,
         Boot::Kernel if design.stack.encryption.is_some() => UNLOCK_TIMEOUT,
         Boot::Kernel => DEVICE_TIMEOUT,
     };
@@ -184,7 +188,7 @@ fn boot_unit(name: &str, program: &str, boot: Boot) -> String {
          Type=oneshot\n\
          RemainAfterExit=yes\n\
          ExecStart={program} apply --at-boot {name}\n\
-         TimeoutStartSec={REBUILD_TIMEOUT}\n"
+         TimeoutStartSec=infinity\n"
     )
 }
 

@@ -113,7 +113,7 @@ impl Part {
         }))
     }
 
-    /// The lines of `block` that are neither its first, its last, nor of what was put there.
+    /// The lines of `block` that are neither its first, its last, nor what was put there, edited or not.
     fn without_ours(&self, name: &str, block: &str) -> String {
         let mut ours: Vec<&str> = self.lines.lines().collect();
         let theirs = block.split_inclusive('\n').filter(|line| {
@@ -127,7 +127,7 @@ impl Part {
                     ours.remove(at);
                     false
                 }
-                None => true,
+                None => !self.lines.lines().any(|own| is_edited(own, line)),
             }
         });
         theirs.collect()
@@ -176,9 +176,15 @@ impl Part {
     }
 }
 
+/// Whether `line` is `own` with changes: it is of the same device or of the same place. Swap's place is none.
+fn is_edited(own: &str, line: &str) -> bool {
+    let mut words = own.split_whitespace().zip(line.split_whitespace()).take(2);
+    words.any(|(own, word)| own == word && word != "none")
+}
+
 /// The lines of `text` that are in no block of `ebb`'s, of whatever array; none of a file of `ebb`'s own.
 pub fn others(text: &str) -> Vec<&str> {
-    if is_marked(text) && !text.starts_with("# ebb: begin ") {
+    if is_marked(text) {
         return Vec::new();
     }
     let mut is_ours = false;
@@ -194,7 +200,8 @@ pub fn others(text: &str) -> Vec<&str> {
 /// Whether a file is one of `ebb`'s own.
 fn is_marked(text: &str) -> bool {
     // A script's first line is not for it.
-    text.lines().take(2).any(|line| line.starts_with("# ebb: ") && line.contains("(written by `ebb "))
+    let is_mark = |line: &str| line.starts_with("# ebb: ") && line.contains("(written by `ebb ");
+    text.lines().take(2).any(|line| is_mark(line) && !line.starts_with("# ebb: begin "))
 }
 
 /// The array whose block `text` begins with, where that is not glued.

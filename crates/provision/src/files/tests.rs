@@ -96,9 +96,14 @@ fn a_file_of_ebb_s_own_takes_the_place_of_nobody_s() {
 
 #[test]
 fn a_line_of_somebody_s_in_the_block_stays_and_so_do_ends_of_lines() {
-    let part = Part::block("/etc/fstab", "ours 1\nours 2\n".into());
-    let with = part.put("data", Some("first\n")).unwrap().replace("ours 2\n", "theirs\nours 2\n# a note\n");
-    assert_eq!(part.take("data", &with).unwrap().unwrap(), "first\ntheirs\n# a note\n");
+    let part = Part::block("/etc/fstab", "UUID=1 /a ext4\nUUID=2 none swap\n".into());
+    let with = part.put("data", Some("first\n")).unwrap();
+    let with = with
+        .replace("UUID=2 none", "theirs\nUUID=9 none swap\nUUID=2 none")
+        .replace("swap\n# ebb: end", "swap\n# a note\n# ebb: end");
+    assert_eq!(part.take("data", &with).unwrap().unwrap(), "first\ntheirs\nUUID=9 none swap\n# a note\n");
+    let edited = part.put("data", Some("first\n")).unwrap().replace("ext4", "ext4,noatime");
+    assert_eq!(part.take("data", &edited).unwrap().unwrap(), "first\n");
     assert!(part.put("data", Some(&with)).unwrap().contains("# a note\n"));
     let dos = part.put("data", Some("first\n")).unwrap().replace('\n', "\r\n");
     assert!(part.stands("data", Some(&dos)));

@@ -15,7 +15,7 @@ const END_MOST: Duration = Duration::from_secs(60);
 /// How much of what it said on standard error is kept.
 const ERRORS_MOST: usize = 4000;
 /// Longest line: the samples of a trial are a few MB.
-const LINE_MOST: u64 = 1 << 30;
+const LINE_MOST: u64 = 256 << 20;
 
 /// A worker's standard input, until it cannot be reached any more.
 pub(super) type Input = Arc<Mutex<Option<ChildStdin>>>;

@@ -6,7 +6,7 @@ use super::rows::{insert_session, insert_trial, trial_of, update_session};
 use super::schema;
 use ebbtide_door::Database;
 use ebbtide_model::session::{Session, SessionMeta, TrialRecord};
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug)]
@@ -145,7 +145,8 @@ impl Store {
         sessions: impl Iterator<Item = (&'a Session, String)>,
     ) -> Result<(), StoreError> {
         self.write(|connection| {
-            let all = connection.unchecked_transaction()?;
+            // One that reads first and writes later fails at once where another wrote in between.
+            let all = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
             for (session, headline) in sessions {
                 insert_session(&all, session, &serde_json::Value::Null)?;
                 for record in &session.trials {

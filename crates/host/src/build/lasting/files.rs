@@ -40,9 +40,11 @@ impl Keeper<'_> {
             let text = change(now.as_deref())?;
             // Of an edit that a kill interrupted: the other lines are those of the file in its place, so that nothing is lost with it.
             let others = files::others(now.as_deref().unwrap_or_default());
-            let is_known = |left: &[u8]| std::str::from_utf8(left).is_ok_and(|left| files::others(left) == others);
+            let is_known =
+                |left: &[u8]| std::str::from_utf8(left).is_ok_and(|left| files::others(left) == others);
             configuration::forget_unfinished(&path, &is_known).map_err(|error| failed(&error))?;
-            let written = configuration::replace(&path, now.as_ref().map(String::as_bytes), text.as_bytes(), mode);
+            let written =
+                configuration::replace(&path, now.as_ref().map(String::as_bytes), text.as_bytes(), mode);
             if written.map_err(|error| failed(&error))? == Configured::Written {
                 (self.boundary)();
                 return Ok(());

@@ -19,7 +19,7 @@ use ebbtide_model::monitor::events::{Event, VolumeContext, events};
 use ebbtide_model::monitor::{Measure, Pass, Value, Watched};
 use ebbtide_model::units::{Nanos, UnixTime};
 use pack::Cell;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use std::collections::BTreeMap;
 
 /// Days for which single values are kept.
@@ -73,7 +73,8 @@ impl Store {
     pub fn add_passes(&mut self, passes: &[Pass]) -> Result<(), StoreError> {
         let Some(now) = passes.iter().map(|pass| pass.at).max() else { return Ok(()) };
         self.write(|connection| {
-            let all = connection.unchecked_transaction()?;
+            // One that reads first and writes later fails at once where another wrote in between.
+            let all = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
             for pass in passes {
                 note_events(&all, pass)?;
                 let key = volume_key(&all, pass)?;

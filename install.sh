@@ -42,7 +42,7 @@ if [ -z "$dir" ]; then
     while read -r path; do
         ! is_there "${DPKG_ROOT:-}$path" || grep -Fqx -e "$path" "$work/own" || fail "$path is another's: move it away"
     done <"$work/paths"
-    dpkg --install "$work/ebb" || fail "dpkg did not finish: apt-get -f install, or ./install.sh --remove"; exit
+    dpkg --install "$work/ebb" || fail "dpkg refused, as it says; where libraries are missing: apt-get -f install"; exit
 fi
 bash=share/bash-completion/completions zsh=share/zsh/site-functions fish=share/fish/vendor_completions.d
 mkdir "$work/new"; cd "$work/new"; mkdir -p bin share/ebbtide share/man/man1 $bash $zsh $fish

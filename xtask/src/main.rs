@@ -11,7 +11,6 @@ mod md;
 mod option_tables;
 mod packages;
 mod pages;
-mod plans;
 mod purity;
 mod run;
 mod studies;
@@ -51,12 +50,10 @@ enum Command {
     Fuzz(fuzz::Options),
     /// The options of a workload: writes their tables in docs/bench.md and docs/experiment-file.md
     Options,
-    /// The Debian package: made, installed and removed in a directory of its own, looked over by lintian where that is installed
+    /// The Debian package: made by cargo-deb, installed and removed in a directory of its own (installs cargo-deb)
     Package(debian::Options),
     /// The simulator beside real md and LVM in a guest: writes the table of docs/simulator.md
     Md(md::Options),
-    /// What `ebb plan` predicts beside files held to the same limits: writes the table of docs/plan.md
-    Plans,
     /// The published studies beside the simulator: writes the tables of docs/studies
     Studies(studies::Options),
     /// How often verdicts are right on cases whose truth is known: writes docs/verdict-accuracy.md
@@ -85,7 +82,6 @@ fn main() -> ExitCode {
         Command::Fuzz(options) => fuzz::run(options),
         Command::Package(options) => debian::run(&options),
         Command::Md(options) => md::run(&options),
-        Command::Plans => plans::run(),
         Command::Studies(options) => studies::run(&options),
         Command::Options => option_tables::run(),
         Command::Verdicts(options) => verdicts::run(&options),

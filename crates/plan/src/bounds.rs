@@ -4,6 +4,7 @@
 //! to say. What an operation counts is what `ebbtide_model::volume::Model` makes it count.
 
 use crate::array::Array;
+use ebbtide_model::layout::ArrayKind;
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::units::Bytes;
 use ebbtide_model::volume::{Costs, Limit, LinkShape, Shape};
@@ -185,8 +186,9 @@ fn pieces(array: &Array, load: &Load, copies: f64) -> (PerOp<PerOp<f64>>, f64) {
         let stripes = array.stripe().map_or(0.0, |stripe| block as f64 / stripe.0 as f64);
         PerOp { read: 0.0, write: pieces * copies + stripes * parity }
     } else {
-        // Old data and old parity are read, new ones written.
-        PerOp { read: pieces + parity, write: pieces + parity }
+        // Old data and old parity are read, or the rest of the stripe where that is less (md's choice); new data and parity are written.
+        let rest = (f64::from(array.members) - parity - pieces).max(0.0);
+        PerOp { read: (pieces + parity).min(rest), write: pieces + parity }
     };
     (PerOp { read, write }, size)
 }
@@ -221,11 +223,14 @@ fn cost(array: &Array, shape: &Shape, load: &Load, copies: f64) -> Cost {
 pub fn bounds(array: &Array, shape: &Shape, link: Option<&LinkShape>, load: &Load) -> Vec<Bound> {
     let copies = f64::from(array.copies());
     let carried = cost(array, shape, load, copies);
-    // A reader that goes from one end to the other stays with one copy of each chunk (md's read balancing): the members that hold
-    // the first ones do all of it, and every write.
-    let (members, borne) = match load {
-        Load::Sequential { .. } => (f64::from(array.members) / copies, cost(array, shape, load, 1.0)),
-        Load::Random { .. } => (f64::from(array.members), carried),
+    // A reader that goes from one end of a mirror to the other stays with one copy (md's read balancing). Writes in between
+    // break the row, and RAID10 chooses chunk by chunk.
+    let is_one_stream = matches!(load, Load::Sequential { .. }) && load.reads() >= 1.0;
+    let (members, borne) = match array.kind {
+        ArrayKind::Mirror if is_one_stream => {
+            (f64::from(array.members) / copies, cost(array, shape, load, 1.0))
+        }
+        _ => (f64::from(array.members), carried),
     };
     let unit = match load {
         Load::Random { .. } => 1.0,

@@ -86,7 +86,7 @@ keep a by_hand0; keep b by_hand1
 
 #[test]
 fn nothing_of_anybody_s_is_lost_whatever_the_disks_carry() {
-    let states: u64 = std::env::var("EBB_TEST_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
+    let states: u64 = std::env::var("EBB_TEST_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(25);
     let place = tempfile::tempdir_in("/var/tmp").unwrap();
     let file = place.path().join("e.toml");
     std::fs::write(&file, EXPERIMENT).unwrap();

@@ -148,9 +148,10 @@ fn one_operation_at_a_time_on_a_volume_of_a_millisecond_is_concurrency() {
     let alone = Verdicts::of(&one(1));
     let verdict = alone.must("concurrency");
     assert_eq!(figure(verdict, "operations in flight"), 1.0);
-    // Two in flight on a volume that lets two pass: the probe at the end of the session saw more.
+    // More in flight on a volume that lets two pass: a probe at the end of the session saw more. Which depth had most depends on how fast
+    // this machine hands out its processors: two lose what four make up for.
     let alone_rate = figure(verdict, "operations per second");
-    assert!(figure(verdict, "operations per second with 2 in flight, in a short probe") > 1.1 * alone_rate);
+    assert!(figure(verdict, "operations per second with ") > 1.1 * alone_rate);
     Verdicts::of(&one(16)).must_not("concurrency");
 }
 

@@ -204,10 +204,7 @@ impl Keeper<'_> {
     pub fn at_boot(&self, name: &str, patience: Duration) -> Result<Applied, Failure> {
         let _lock = self.lock()?;
         let record = self.record(name).map_err(|bad| Failure::file(&bad.path, bad.what))?;
-        // One that a boot began to make anew is made to its end at the next.
-        let is_made_anew =
-            |record: &Record| record.phase == Phase::Applying && record.desired.class == Class::Ephemeral;
-        let record = record.filter(|record| record.phase == Phase::Applied || is_made_anew(record));
+        let record = record.filter(|record| record.phase == Phase::Applied);
         let Some(mut record) = record else {
             return Err(Failure::Refused(format!(
                 "there is no {name} that `ebb apply` has made as a whole on this host"

@@ -29,6 +29,9 @@ pub struct Record {
     pub begun: usize,
     /// How many of them are known to be done: what they made must never be made again.
     pub done: usize,
+    /// Whether what is being made had been made as a whole before, and only came back blank: a boot may go on with it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub anew: bool,
     /// Files that were not there before.
     pub new_files: Vec<PathBuf>,
     /// Bytes of each member when all of it was last taken up, in the order of the members; nothing where that could not be told.
@@ -45,6 +48,11 @@ pub struct Record {
 }
 
 impl Record {
+    /// Whether it is being made anew after its members came back blank, and all else is as it should be.
+    pub fn is_made_anew(&self) -> bool {
+        self.phase == Phase::Applying && self.anew
+    }
+
     /// Whether `host` is to be left out.
     pub fn is_out(&self, host: &str) -> bool {
         self.without.iter().any(|out| out.stays_out && out.host == host)
@@ -88,6 +96,7 @@ impl Record {
             phase: Phase::Applying,
             begun: 0,
             done: 0,
+            anew: false,
             new_files: Vec::new(),
             sizes: Vec::new(),
             without: Vec::new(),

@@ -210,25 +210,35 @@ pub(super) fn to_wipe(
     label: &str,
     sequence: Option<u64>,
 ) -> Result<Signature, Outcome> {
-    let what = match carried(sys, runner, device) {
+    match carried(sys, runner, device) {
         Some(Content::Signature(found)) if found.label.as_deref() == Some(label) => {
             // After a clone has taken the device's place the label is not the run's alone.
-            return match (sequence, identity::loop_sequence(sys, device)) {
+            match (sequence, identity::loop_sequence(sys, device)) {
                 (Some(then), Some(now)) if then != now => {
                     Err(Outcome::Left(format!("somebody attached {device} anew since")))
                 }
                 _ => Ok(found),
-            };
+            }
         }
-        Some(Content::Signature(found)) => match &found.label {
-            Some(other) => format!("{device} carries {} with the label {other}", found.kind),
-            None => format!("{device} carries {} without a label", found.kind),
-        },
-        Some(Content::PartitionTable(kind)) => format!("{device} carries a partition table ({kind})"),
-        Some(Content::Unknown(why)) => format!("what {device} carries cannot be told: {why}"),
-        Some(Content::Nothing) | None => return Err(Outcome::Before),
-    };
-    Err(Outcome::Left(what))
+        other => Err(content(device, other).map_or(Outcome::Before, Outcome::Left)),
+    }
+}
+
+/// What `device` carries, in words; nothing where it carries nothing, or is not there.
+pub(super) fn carries(sys: &Sys, runner: &dyn Runner, device: &str) -> Option<String> {
+    content(device, carried(sys, runner, device))
+}
+
+fn content(device: &str, carried: Option<Content>) -> Option<String> {
+    Some(match carried? {
+        Content::Signature(Signature { kind, label: Some(label), .. }) => {
+            format!("{device} carries {kind} with the label {label}")
+        }
+        Content::Signature(Signature { kind, .. }) => format!("{device} carries {kind} without a label"),
+        Content::PartitionTable(kind) => format!("{device} carries a partition table ({kind})"),
+        Content::Unknown(why) => format!("what {device} carries cannot be told: {why}"),
+        Content::Nothing => return None,
+    })
 }
 
 fn wipe(

@@ -57,6 +57,9 @@ impl Keeper<'_> {
     pub fn plan(&self, desired: Desired, destroy: bool, without: &[String]) -> Result<Planned, Failure> {
         let mut renewed = self.renewed(desired)?;
         self.note_without(&mut renewed.record, without)?;
+        if self.came_back_blank(&renewed.record)?.is_ok_and(|blank| blank) {
+            (renewed.record.begun, renewed.record.done) = (0, 0);
+        }
         let record = &renewed.record;
         if !without.is_empty() {
             refuse_new(record, self.is_new(record)?, without)?;
@@ -72,15 +75,22 @@ impl Keeper<'_> {
             let now = match &step.undo {
                 // What stands on something that is not there cannot be asked.
                 Some(undo) if stands_on_any(undo, &unmade, record) => StepState::Absent,
-                Some(_) => self.now(step)?,
+                Some(_) => self.found(record, index, step)?,
                 None if open => StepState::Absent,
                 None => StepState::Stands,
             };
+            if let Some((_, undo)) = cut_off(record, index).filter(|_| !destroy) {
+                self.is_unused(undo)?;
+            }
             if now == StepState::Stands {
                 continue;
             }
             unmade.push(index);
-            match self.wake(record, step)?.filter(|_| now == StepState::Absent) {
+            let wake = self.wake(record, step)?.filter(|_| now == StepState::Absent);
+            if let Some(undo) = step.undo.as_ref().filter(|undo| destroys(undo) && wake.is_none()) {
+                self.may_be_made(record, index, undo, &now, destroy)?;
+            }
+            match wake {
                 Some(words) => planned.steps.push(words.join(" ")),
                 None => planned.steps.push(step.action.to_string()),
             }
@@ -143,7 +153,7 @@ impl Keeper<'_> {
         if changed {
             self.note_tunables(&mut record);
             self.note_lvm_places(&mut record);
-            record.phase = Phase::Applying;
+            (record.phase, record.anew) = (Phase::Applying, false);
             self.write(&record)?;
         }
         let done = self.carry_out(&mut record, &stale, &stale_parts, destroy);
@@ -179,7 +189,7 @@ impl Keeper<'_> {
             applied.steps += 1;
         }
         self.begin_anew_if_blank(record)?;
-        applied.steps += self.make(record, destroy, &|_| true)?;
+        applied.steps += self.make(record, By::Person { destroy })?;
         applied.steps += self.grow(record)?;
         applied.files += self.take_files(record, stale_parts)?;
         applied.files += self.put_files(record)?;
@@ -187,24 +197,21 @@ impl Keeper<'_> {
             self.next()?;
             self.after(&record.desired.after)?;
         }
-        if record.phase != Phase::Applied {
-            record.phase = Phase::Applied;
-            self.write(record)?;
-        }
+        self.is_applied(record)?;
         applied.steps += self.take_out(record)?;
         applied.steps += self.bring_back(record, destroy)?;
         Ok(applied)
     }
 
     /// What a boot does for the array `name`: starts what is there, and makes an ephemeral one anew where all its members came back blank,
-    /// and only then. The host's files stay as they are.
+    /// and only then; where that was interrupted it goes on, but writes over nothing. The host's files stay as they are.
     ///
     /// # Errors
     /// As [`apply`](Self::apply); when a member is not there after `patience`.
     pub fn at_boot(&self, name: &str, patience: Duration) -> Result<Applied, Failure> {
         let _lock = self.lock()?;
         let record = self.record(name).map_err(|bad| Failure::file(&bad.path, bad.what))?;
-        let record = record.filter(|record| record.phase == Phase::Applied);
+        let record = record.filter(|record| record.phase == Phase::Applied || record.is_made_anew());
         let Some(mut record) = record else {
             return Err(Failure::Refused(format!(
                 "there is no {name} that `ebb apply` has made as a whole on this host"
@@ -235,50 +242,59 @@ impl Keeper<'_> {
         // What udev is about to start and name is not started a second time beside it.
         let _ = self.runner.run("udevadm", &["settle", &format!("--timeout={SETTLE_AT_BOOT}")]);
         self.begin_anew_if_blank(&mut record)?;
-        // Where things are mounted and swapped to is the service manager's to do, when what is below is there.
-        let mounts = |undo: &BuildUndo| {
-            matches!(
-                undo,
-                BuildUndo::Unmount { .. } | BuildUndo::SwapOff { .. } | BuildUndo::RemoveDirectory(_)
-            )
-        };
-        let mut steps = self.make(&mut record, false, &|undo| !mounts(undo))?;
+        let mut steps = self.make(&mut record, By::Boot)?;
         match self.bring_back(&mut record, false) {
             Ok(back) => steps += back,
             Err(why) => (self.tell)(&why.to_string()),
         }
-        let applied = Applied { steps, files: 0 };
-        if record.phase != Phase::Applied {
-            record.phase = Phase::Applied;
-            self.write(&record)?;
+        self.is_applied(&mut record)?;
+        Ok(Applied { steps, files: 0 })
+    }
+
+    /// Notes that all of it was made.
+    fn is_applied(&self, record: &mut Record) -> Result<(), Failure> {
+        if record.phase == Phase::Applied {
+            return Ok(());
         }
-        Ok(applied)
+        (record.phase, record.anew) = (Phase::Applied, false);
+        self.write(record)
     }
 
     /// Has an ephemeral array be made anew where nothing of it is on any of its members, and nothing else.
     fn begin_anew_if_blank(&self, record: &mut Record) -> Result<(), Failure> {
-        if record.desired.class != Class::Ephemeral || record.done == 0 {
-            return Ok(());
+        match self.came_back_blank(record)? {
+            Ok(false) => Ok(()),
+            Ok(true) => {
+                (self.tell)("all members are blank: everything is made anew");
+                // Where files or tunables were about to change, only an apply can end that.
+                record.anew = record.phase == Phase::Applied || record.is_made_anew();
+                (record.begun, record.done, record.phase) = (0, 0, Phase::Applying);
+                self.write(record)
+            }
+            Err(why) => {
+                (self.tell)(&format!(
+                    "{} is not made anew, because not all of its members are blank: {why}",
+                    record.desired.name
+                ));
+                Ok(())
+            }
         }
-        if !self.nothing_is_there(record)? {
-            return Ok(());
+    }
+
+    /// Whether an ephemeral array that was made has come back with blank members. Inside: why they are not blank, where nothing of the array is
+    /// on them.
+    fn came_back_blank(&self, record: &Record) -> Result<Result<bool, String>, Failure> {
+        if record.desired.class != Class::Ephemeral || record.done == 0 || !self.nothing_is_there(record)? {
+            return Ok(Ok(false));
         }
         let members: Vec<&Member> = record.desired.members.iter().collect();
-        if let Err(why) = (self.may_build)(&members, false) {
-            (self.tell)(&format!(
-                "{} is not made anew, because not all of its members are blank: {why}",
-                record.desired.name
-            ));
-            return Ok(());
-        }
-        (self.tell)("all members are blank: everything is made anew");
-        (record.begun, record.done, record.phase) = (0, 0, Phase::Applying);
-        self.write(record)
+        Ok((self.may_build)(&members, false).map(|()| true))
     }
 
     /// Whether nothing of it was ever made.
     fn is_new(&self, record: &Record) -> Result<bool, Failure> {
-        Ok(record.begun == 0 && record.phase != Phase::Applied && self.nothing_is_there(record)?)
+        let begun = record.begun > 0 || record.phase == Phase::Applied || record.is_made_anew();
+        Ok(!begun && self.nothing_is_there(record)?)
     }
 
     /// Whether nothing of what steps make on devices is there, running or not.
@@ -346,24 +362,19 @@ impl Keeper<'_> {
         })
     }
 
-    /// Does every step that does not stand, of those that can be done at any time the `wanted` ones; how many.
-    fn make(
-        &self,
-        record: &mut Record,
-        destroy: bool,
-        wanted: &dyn Fn(&BuildUndo) -> bool,
-    ) -> Result<usize, Failure> {
+    /// Does every step that does not stand; how many.
+    fn make(&self, record: &mut Record, by: By) -> Result<usize, Failure> {
         let mut count = 0;
         let mut index = 0;
         while let Some(step) = record.desired.build.steps.get(index).cloned() {
             self.next()?;
             let Some(undo) = &step.undo else {
-                index = self.make_part(record, index, &step, &mut count)?;
+                index = self.make_part(record, index, &step, by, &mut count)?;
                 continue;
             };
-            let now = self.now(&step)?;
+            let now = self.found(record, index, &step)?;
             if !destroys(undo) {
-                if wanted(undo) && now != StepState::Stands {
+                if by.does(undo) && now != StepState::Stands {
                     self.can_be_done(undo, &now)?;
                     self.act(&step)?;
                     count += 1;
@@ -372,13 +383,8 @@ impl Keeper<'_> {
                 continue;
             }
             let unconfirmed = record.begun > index && record.done <= index;
-            // A file system whose making was cut off may look whole.
-            let remake = unconfirmed && matches!(undo, BuildUndo::WipeContent { .. });
-            let mut stands = now == StepState::Stands && !remake;
-            if !stands
-                && !remake
-                && let Some(words) = self.wake(record, &step)?
-            {
+            let mut stands = now == StepState::Stands;
+            if !stands && let Some(words) = self.wake(record, &step)? {
                 let gives_up = self.gives_up(record, &step)?;
                 if gives_up {
                     self.note_fork(record, &step, &words)?;
@@ -397,18 +403,11 @@ impl Keeper<'_> {
                 index += 1;
                 continue;
             }
-            if record.done > index {
-                return Err(Failure::Refused(self.lost(record, undo, &now)));
+            self.may_be_made(record, index, undo, &now, by.destroys())?;
+            if by == By::Boot {
+                self.is_blank(record, undo, &step)?;
             }
-            if let StepState::Other(what) = &now {
-                let by_somebody = !unconfirmed || what.contains("with the label");
-                if by_somebody && !destroy {
-                    return Err(Failure::Refused(format!(
-                        "{what}, which `ebb apply` has not put there: say --destroy if it may be lost"
-                    )));
-                }
-            }
-            if unconfirmed && !remake {
+            if unconfirmed {
                 undo::undo(&self.sys, self.runner, undo)?;
                 (self.boundary)();
             }
@@ -424,25 +423,93 @@ impl Keeper<'_> {
         Ok(count)
     }
 
+    /// What there is of the step at `index`. Of content that was begun here and not confirmed its own checker says whether it is whole: one
+    /// that is may have been used since.
+    fn found(&self, record: &Record, index: usize, step: &BuildStep) -> Result<StepState, Failure> {
+        let now = self.now(step)?;
+        let unconfirmed = record.begun > index && record.done <= index;
+        let (true, StepState::Stands, Some(BuildUndo::WipeContent { device, label, .. })) =
+            (unconfirmed, &now, &step.undo)
+        else {
+            return Ok(now);
+        };
+        let Ok(found) = undo::to_wipe(&self.sys, self.runner, device, label, None) else { return Ok(now) };
+        let Some((program, arguments)) = checker(&found.kind, device, &step.action) else { return Ok(now) };
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        Ok(match run(self.runner, program, &arguments) {
+            Ok(_) => StepState::Stands,
+            Err(why) => StepState::Other(format!(
+                "making {} on {device} was interrupted, and it is not whole ({why})",
+                found.kind
+            )),
+        })
+    }
+
+    /// Refuses to make what was made once and is gone, and to write over what somebody put in its place.
+    fn may_be_made(
+        &self,
+        record: &Record,
+        index: usize,
+        undo: &BuildUndo,
+        now: &StepState,
+        destroy: bool,
+    ) -> Result<(), Failure> {
+        if record.done > index {
+            return Err(Failure::Refused(self.lost(record, undo, now)));
+        }
+        let content = matches!(undo, BuildUndo::WipeContent { .. });
+        match now {
+            _ if destroy => Ok(()),
+            StepState::Other(what) if content || record.begun <= index => Err(may_be_lost(what)),
+            _ if record.begun > index => self.is_unused(undo),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses to take away what was begun where somebody has put something on it since.
+    fn is_unused(&self, undo: &BuildUndo) -> Result<(), Failure> {
+        let devices = match undo {
+            BuildUndo::StopMd { uuid, .. } => mdadm::arrays(&self.sys, self.runner, uuid)?,
+            BuildUndo::RemoveLv { volume } => vec![volume.clone()],
+            _ => Vec::new(),
+        };
+        let carries = |name: &String| undo::carries(&self.sys, self.runner, &format!("/dev/{name}"));
+        devices.iter().find_map(carries).map_or(Ok(()), |what| Err(may_be_lost(&what)))
+    }
+
+    /// Refuses to go on at boot where a member that is written to is not blank: it may be somebody's since the boot that was interrupted.
+    fn is_blank(&self, record: &Record, undo: &BuildUndo, step: &BuildStep) -> Result<(), Failure> {
+        let paths = written(undo);
+        let members: Vec<&Member> =
+            record.desired.members.iter().filter(|member| paths.contains(&member.path.as_str())).collect();
+        (self.may_build)(&members, false).map_err(|why| {
+            let name = &record.desired.name;
+            Failure::Refused(format!(
+                "making {name} anew was interrupted at `{}`, and not all of its members are blank: {why}; `ebb apply` with its experiment makes \
+                 it, `ebb undo {name}` takes it out of this host",
+                step.action
+            ))
+        })
+    }
+
     /// A step that belongs to the one before it and cannot be asked for. Where to go on.
     fn make_part(
         &self,
         record: &mut Record,
         index: usize,
         step: &BuildStep,
+        by: By,
         count: &mut usize,
     ) -> Result<usize, Failure> {
         if record.done > index {
             return Ok(index + 1);
         }
-        if record.begun > index && matches!(step.action, BuildAction::Run { .. }) {
-            // Whether it was done cannot be told: the whole of what it belongs to is made anew. Nothing stands on that yet.
-            let owner =
-                record.desired.build.steps[..index].iter().rposition(|step| step.undo.is_some()).unwrap_or(0);
-            if let Some(undo) = record.desired.build.steps[owner].undo.clone() {
-                (self.tell)(&undo.to_string());
-                undo::undo(&self.sys, self.runner, &undo)?;
+        if let Some((owner, undo)) = cut_off(record, index) {
+            if !by.destroys() {
+                self.is_unused(undo)?;
             }
+            (self.tell)(&undo.to_string());
+            undo::undo(&self.sys, self.runner, undo)?;
             record.done = owner;
             record.begun = owner;
             self.write(record)?;
@@ -571,6 +638,65 @@ impl Keeper<'_> {
         };
         format!("{what}; {remedy}, or take it out of this host with `ebb undo {name}`")
     }
+}
+
+/// Who has an array be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// Somebody who has said whether what is in the way may be lost.
+    Person { destroy: bool },
+    /// A boot: nobody is asked, so that nothing is lost.
+    Boot,
+}
+
+impl By {
+    fn destroys(self) -> bool {
+        self == By::Person { destroy: true }
+    }
+
+    /// Whether `undo`'s step is done: at boot, things are mounted and swapped to by the service manager, when what is below is there.
+    fn does(self, undo: &BuildUndo) -> bool {
+        let mounts = matches!(
+            undo,
+            BuildUndo::Unmount { .. } | BuildUndo::SwapOff { .. } | BuildUndo::RemoveDirectory(_)
+        );
+        self != By::Boot || !mounts
+    }
+}
+
+/// The command that tells whether content of `kind` on `device` is whole, and changes nothing; nothing for what is written in one piece.
+fn checker(kind: &str, device: &str, made_by: &BuildAction) -> Option<(&'static str, Vec<String>)> {
+    let (program, options): (_, &[&str]) = match kind {
+        "xfs" => ("xfs_repair", &["-n"]),
+        "ext2" | "ext3" | "ext4" => ("e2fsck", &["-f", "-n"]),
+        "btrfs" => ("btrfs", &["check", "--readonly"]),
+        "jfs" => ("fsck.jfs", &["-n"]),
+        "crypto_LUKS" => ("cryptsetup", &["open", "--test-passphrase", "--batch-mode"]),
+        _ => return None,
+    };
+    let mut arguments: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
+    if let ("cryptsetup", BuildAction::Run { arguments: made_with, .. }) = (program, made_by) {
+        let key = made_with.iter().skip_while(|word| *word != "--key-file").take(2);
+        arguments.extend(key.cloned());
+    }
+    arguments.push(device.to_owned());
+    Some((program, arguments))
+}
+
+fn may_be_lost(what: &str) -> Failure {
+    Failure::Refused(format!("{what}: `ebb apply --destroy` writes over it"))
+}
+
+/// The step that the one at `index` belongs to, and how it is taken away, where it cannot be told whether that one was done: the whole is made
+/// anew.
+fn cut_off(record: &Record, index: usize) -> Option<(usize, &BuildUndo)> {
+    let steps = &record.desired.build.steps;
+    let step = &steps[index];
+    let unconfirmed = record.begun > index && record.done <= index;
+    if step.undo.is_some() || !unconfirmed || !matches!(step.action, BuildAction::Run { .. }) {
+        return None;
+    }
+    steps[..index].iter().enumerate().rev().find_map(|(at, step)| Some((at, step.undo.as_ref()?)))
 }
 
 /// How many steps after `index` belong to it.

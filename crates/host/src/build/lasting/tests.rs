@@ -6,6 +6,7 @@
 //! takes with it what runs (arrays, mappings, mounts, swap) and nothing else, because `ebb` has synced what it has written.
 
 mod interleaved;
+mod interrupted;
 mod machine;
 
 use super::*;

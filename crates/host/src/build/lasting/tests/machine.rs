@@ -373,6 +373,19 @@ impl Machine {
         self.mounted_on().is_some_and(|on| self.disks.borrow().contains_key(&format!("data:{on}")))
     }
 
+    /// Somebody makes a file system on the uppermost device that is there, without a label, and stores data in it.
+    pub fn somebody_formats(&self) {
+        let built = self.running.borrow().keys().find_map(|key| match key.split_once(':')? {
+            ("md", device) => Some(device.to_owned()),
+            ("lv", volume) => Some(format!("/dev/{volume}")),
+            _ => None,
+        });
+        let place = self.place(&built.unwrap_or_else(|| disk(0)));
+        let mut disks = self.disks.borrow_mut();
+        disks.insert(format!("on:{place}"), "ext4".into());
+        disks.insert(format!("data:{place}"), "precious".into());
+    }
+
     pub fn count(&self, what: &str) -> usize {
         self.running.borrow().keys().filter(|key| key.starts_with(what)).count()
     }

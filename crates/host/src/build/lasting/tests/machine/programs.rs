@@ -7,7 +7,8 @@ fn changes(program: &str, words: &[&str]) -> bool {
     match program {
         "blkid" | "pvs" | "vgs" | "lvs" | "udevadm" => false,
         "mdadm" => !words[0].starts_with("--detail") && !words[0].starts_with("--examine"),
-        "cryptsetup" => words[0] != "status",
+        "cryptsetup" => words[0] != "status" && !words.contains(&"--test-passphrase"),
+        "xfs_repair" | "e2fsck" => false,
         _ => true,
     }
 }
@@ -250,6 +251,13 @@ impl Machine {
                 if self.running.borrow().contains_key(&format!("crypt:{last}")) { 0 } else { 4 },
                 String::new(),
             ),
+            // What was cut off has no label yet.
+            ("xfs_repair" | "e2fsck", _) | ("cryptsetup", "open") if !changes(program, &words) => {
+                match self.disks.borrow().get(&format!("on:{place}")).is_some_and(|on| on.contains(' ')) {
+                    true => (0, String::new()),
+                    false => fail("it is not whole"),
+                }
+            }
             ("cryptsetup", "open") => {
                 let below = words[words.len() - 2];
                 let on = self

@@ -1,0 +1,108 @@
+//! Making that is interrupted, at every point: by a boot that goes on, and with something of somebody's there meanwhile.
+
+use super::machine::{Disk, Machine, Torn};
+use super::{STACKS, unless_killed};
+use ebbtide_provision::Class;
+
+/// A kill.
+#[derive(Debug, Clone, Copy)]
+enum Kill {
+    /// At a boundary between two changes.
+    Between(usize),
+    /// Of a command.
+    Of(usize, Torn),
+}
+
+/// Every kill there is, by kind: each kind begins at the first boundary or command.
+fn kinds() -> [fn(usize) -> Kill; 4] {
+    [
+        Kill::Between,
+        |number| Kill::Of(number, Torn::Before),
+        |number| Kill::Of(number, Torn::Within),
+        |number| Kill::Of(number, Torn::After),
+    ]
+}
+
+/// A machine on which `work` was killed so; nothing where it came to its end.
+fn killed(machine: &Machine, kill: Kill, work: impl FnOnce(&Machine)) -> bool {
+    match kill {
+        Kill::Between(boundary) => machine.halt_in(boundary),
+        Kill::Of(command, torn) => machine.die_in(command, torn),
+    }
+    let ended = unless_killed(|| work(machine)).is_some();
+    machine.live();
+    !ended
+}
+
+#[test]
+fn a_boot_goes_on_with_what_one_before_it_began_and_writes_over_nothing() {
+    let (mut healed, mut refused) = (0, 0);
+    for (stack, lines) in STACKS {
+        for kind in kinds() {
+            for number in 0.. {
+                let kill = kind(number);
+                let story = format!("{stack}, {kill:?}");
+                let begun = || {
+                    let machine = Machine::new();
+                    let desired = machine.desired(lines, Class::Ephemeral);
+                    machine.keep(|keeper| keeper.apply(desired.clone(), false, &[])).expect("applies");
+                    machine.power_off();
+                    (0..6).for_each(|disk| machine.set_disk(disk, Disk::Blank));
+                    let was_killed = killed(&machine, kill, Machine::boot);
+                    (machine, desired, was_killed)
+                };
+                let (machine, desired, was_killed) = begun();
+                if !was_killed {
+                    machine.must_be_healthy(&story);
+                    break;
+                }
+                machine.power_off();
+                machine.boot();
+                if machine.status().drift.is_empty() {
+                    machine.must_be_healthy(&story);
+                    healed += 1;
+                } else {
+                    // What carries something that cannot be judged is a person's to give up.
+                    assert!(!matches!(kill, Kill::Of(_, Torn::Before)), "{story}: {:?}", machine.status());
+                    machine
+                        .keep(|keeper| keeper.apply(desired.clone(), true, &[]))
+                        .unwrap_or_else(|error| panic!("{story}: {error}"));
+                    machine.must_be_healthy(&story);
+                    refused += 1;
+                }
+                let (machine, desired, _) = begun();
+                machine.somebody_formats();
+                machine.power_off();
+                machine.boot();
+                assert!(machine.has_data(), "{story}: a boot");
+                let _ = machine.keep(|keeper| keeper.apply(desired.clone(), false, &[]));
+                assert!(machine.has_data(), "{story}: an apply");
+            }
+        }
+    }
+    assert!(healed > 100 && healed > 4 * refused, "{healed} went on, {refused} were left to somebody");
+}
+
+#[test]
+fn an_apply_that_was_killed_writes_over_nothing_that_came_to_be_since() {
+    for (stack, lines) in STACKS {
+        for kind in kinds() {
+            for number in 0.. {
+                let kill = kind(number);
+                let machine = Machine::new();
+                let desired = machine.desired(lines, Class::Persistent);
+                let apply = |machine: &Machine| {
+                    machine.keep(|keeper| keeper.apply(desired.clone(), false, &[])).map(drop)
+                };
+                if !killed(&machine, kill, |machine| apply(machine).expect("applies")) {
+                    break;
+                }
+                machine.somebody_formats();
+                let planned = machine.keep(|keeper| keeper.plan(desired.clone(), false, &[])).map(drop);
+                let applied = apply(&machine);
+                assert!(machine.has_data(), "{stack}, {kill:?}: {applied:?}");
+                assert_eq!(planned.is_err(), applied.is_err(), "{stack}, {kill:?}: {planned:?}, {applied:?}");
+            }
+        }
+    }
+}

@@ -12,8 +12,6 @@ use std::net::{IpAddr, SocketAddr};
 pub(crate) struct Through<'a> {
     /// The address of this host; none for a UNIX socket.
     pub(crate) local: Option<SocketAddr>,
-    /// `http` or `https`.
-    pub(crate) scheme: &'static str,
     /// Other names of this host that its user gave.
     pub(crate) names: &'a [String],
 }
@@ -35,8 +33,13 @@ pub(crate) fn judge(head: &Head, through: Through<'_>) -> Result<Result<(), Refu
     if !is_own(&host, through) {
         return Ok(Err(Refused::Host));
     }
-    let own = format!("{}://{host}", through.scheme);
-    if head.fields("origin").any(|origin| text(origin) != own) {
+    // A web server before this one may speak TLS, for the names that were given.
+    let own = |origin: &str| match origin.split_once("://") {
+        Some(("http", name)) => name == host,
+        Some(("https", name)) => name == host && is_given(&host, through.names),
+        _ => false,
+    };
+    if !head.fields("origin").all(|origin| own(&text(origin))) {
         return Ok(Err(Refused::Origin));
     }
     let is = |name: &str, wanted: &[&[u8]]| head.fields(name).all(|value| wanted.contains(&value));
@@ -51,22 +54,27 @@ pub(crate) fn judge(head: &Head, through: Through<'_>) -> Result<Result<(), Refu
 
 /// Whether `host`, a Host header, is a name of this server. The port may be another one: `ssh -L` has its own.
 fn is_own(host: &str, through: Through<'_>) -> bool {
+    let Some(name) = name_of(host) else { return false };
+    let address = name.parse::<IpAddr>().ok();
+    let loopback = name == "localhost" || address.is_some_and(|address| address.is_loopback());
+    let reached = through.local.is_some_and(|local| address == Some(local.ip().to_canonical()));
+    loopback || reached || is_given(host, through.names)
+}
+
+fn is_given(host: &str, names: &[String]) -> bool {
+    name_of(host).is_some_and(|name| names.iter().any(|known| known.eq_ignore_ascii_case(name)))
+}
+
+/// The name in a Host header; nothing where that is none.
+fn name_of(host: &str) -> Option<&str> {
     let (name, port) = match host.strip_prefix('[') {
-        Some(rest) => match rest.split_once(']') {
-            Some((name, "")) => (name, None),
-            Some((name, port)) => (name, port.strip_prefix(':').or(Some(""))),
-            None => return false,
+        Some(rest) => match rest.split_once(']')? {
+            (name, "") => (name, None),
+            (name, port) => (name, port.strip_prefix(':').or(Some(""))),
         },
         None => host.split_once(':').map_or((host, None), |(name, port)| (name, Some(port))),
     };
-    if port.is_some_and(|port| port.parse::<u16>().is_err()) {
-        return false;
-    }
-    let address = name.parse::<IpAddr>().ok();
-    let locally = through.local.is_none_or(|local| local.ip().to_canonical().is_loopback());
-    let loopback = name == "localhost" || address.is_some_and(|address| address.is_loopback());
-    let reached = through.local.is_some_and(|local| address == Some(local.ip().to_canonical()));
-    (locally && loopback) || reached || through.names.iter().any(|known| known.eq_ignore_ascii_case(name))
+    port.is_none_or(|port| port.parse::<u16>().is_ok()).then_some(name)
 }
 
 #[cfg(test)]
@@ -78,7 +86,7 @@ mod tests {
         let head = Head::read(&mut text.as_bytes(), 8192).unwrap();
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let local = local.map(|local| local.parse().unwrap());
-        judge(&head, Through { local, scheme: "http", names: &names })
+        judge(&head, Through { local, names: &names })
     }
 
     #[test]
@@ -110,14 +118,14 @@ mod tests {
     }
 
     #[test]
-    fn elsewhere_its_address_and_given_names_are_its_own() {
-        let there = Some("10.1.2.3:443");
-        assert_eq!(judged(there, &[], "Host: 10.1.2.3"), Ok(Ok(())));
-        assert_eq!(judged(Some("[::ffff:10.1.2.3]:443"), &[], "Host: 10.1.2.3"), Ok(Ok(())));
-        assert_eq!(judged(there, &["Store.Example"], "Host: store.example:443"), Ok(Ok(())));
-        for host in ["localhost", "127.0.0.1", "10.1.2.4", "store.example"] {
-            assert_eq!(judged(there, &[], &format!("Host: {host}")), Ok(Err(Refused::Host)), "{host}");
+    fn given_names_are_its_own_and_a_web_server_before_it_may_speak_tls() {
+        let (here, names) = (Some("127.0.0.1:7340"), &["Store.Example"]);
+        for fields in ["Host: store.example:443", "Host: store.example\r\nOrigin: https://store.example"] {
+            assert_eq!(judged(here, names, fields), Ok(Ok(())), "{fields}");
+            assert_eq!(judged(here, &[], fields), Ok(Err(Refused::Host)), "{fields}");
         }
+        let other = "Host: store.example\r\nOrigin: https://evil.example";
+        assert_eq!(judged(here, names, other), Ok(Err(Refused::Origin)));
     }
 
     #[test]

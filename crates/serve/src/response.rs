@@ -1,6 +1,6 @@
 //! An answer, and what every answer tells a browser.
 
-use ring::digest::{SHA256, digest};
+use sha2::{Digest, Sha256};
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -86,7 +86,6 @@ fn reason(status: u16) -> &'static str {
         200 => "OK",
         204 => "No Content",
         400 => "Bad Request",
-        401 => "Unauthorized",
         403 => "Forbidden",
         404 => "Not Found",
         405 => "Method Not Allowed",
@@ -106,9 +105,8 @@ impl Policy {
     /// Of pages whose `style` and `script` elements have exactly these contents.
     pub fn of(styles: &[&str], scripts: &[&str]) -> Policy {
         let hashes = |texts: &[&str]| {
-            let each = texts
-                .iter()
-                .map(|text| format!("'sha256-{}'", base64(digest(&SHA256, text.as_bytes()).as_ref())));
+            let each =
+                texts.iter().map(|text| format!("'sha256-{}'", base64(&Sha256::digest(text.as_bytes()))));
             each.collect::<Vec<_>>().join(" ")
         };
         Policy(format!(

@@ -3,11 +3,10 @@
 use crate::guard::{Refused, Through, judge};
 use crate::request::{BadRequest, Head};
 use crate::stream::{Stream, Timed};
-use crate::{Address, Policy, Request, Response, ServeError, Tls, Token};
+use crate::{Address, Policy, Request, Response, ServeError};
 use ebbtide_door::Socket;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustls::{ServerConnection, StreamOwned};
 use std::cell::Cell;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -31,8 +30,6 @@ const STACK: usize = 4 << 20;
 pub trait Handler: Send + Sync {
     /// The answer to a request that may be answered.
     fn answer(&self, request: &Request) -> Response;
-    /// The page that asks for the token: it sends it as a bearer to `/enter`, and then loads the page again.
-    fn locked(&self) -> String;
     /// The page that says that a request is refused, and why.
     fn refused(&self, why: &str) -> String;
     /// What browsers may load and run for its pages.
@@ -42,7 +39,7 @@ pub trait Handler: Send + Sync {
 /// What a request may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Until its last byte has come, TLS included.
+    /// Until its last byte has come.
     pub request: Duration,
     /// Until the last byte of the answer is taken, from when it is made.
     pub answer: Duration,
@@ -68,10 +65,6 @@ impl Default for Limits {
 pub struct Options {
     /// The address that it listens on.
     pub address: Address,
-    /// What a request must show.
-    pub token: Option<Token>,
-    /// With what it is encrypted.
-    pub tls: Option<Tls>,
     /// Names of this host beside its address and, on loopback, `localhost`.
     pub names: Vec<String>,
     /// What a request may cost.
@@ -94,12 +87,8 @@ pub struct Server {
 /// What its connections share.
 #[derive(Debug)]
 struct Shared {
-    token: Option<Token>,
-    tls: Option<Tls>,
     names: Vec<String>,
     limits: Limits,
-    /// Name of the cookie: cookies know no ports.
-    cookie: String,
     count: Mutex<Count>,
     changed: Condvar,
 }
@@ -115,24 +104,11 @@ impl Server {
     /// Listens; nothing is answered before [`Server::run`].
     ///
     /// # Errors
-    /// When other hosts could reach it without a token or without TLS, or it cannot listen there.
+    /// When other hosts could reach it, or it cannot listen there.
     pub fn new(options: Options) -> Result<Server, ServeError> {
-        let Options { address, token, tls, names, limits } = options;
-        let exposed = |missing, remedy| ServeError::Exposed { address: address.to_string(), missing, remedy };
+        let Options { address, names, limits } = options;
         if !address.is_local() {
-            match (&token, &tls) {
-                (Some(_), Some(_)) => {}
-                (None, Some(_)) => return Err(exposed("without a secret", "--token-file FILE")),
-                (Some(_), None) => {
-                    return Err(exposed("in clear text", "--certificate FILE and --key FILE"));
-                }
-                (None, None) => {
-                    return Err(exposed(
-                        "without a secret and in clear text",
-                        "--token-file FILE, --certificate FILE and --key FILE",
-                    ));
-                }
-            }
+            return Err(ServeError::Exposed { address: address.to_string() });
         }
         let failed = |source: io::Error| ServeError::Listen {
             address: address.to_string(),
@@ -152,28 +128,14 @@ impl Server {
                 Listener::Unix(socket)
             }
         };
-        let port = match &listener {
-            Listener::Tcp(_, local) => local.port(),
-            Listener::Unix(_) => 0,
-        };
-        // The prefix has browsers take the cookie from this very host, over TLS alone.
-        let prefix = if tls.is_some() { "__Host-" } else { "" };
-        let shared = Shared {
-            cookie: format!("{prefix}ebb-{port}"),
-            token,
-            tls,
-            names,
-            limits,
-            count: Mutex::default(),
-            changed: Condvar::new(),
-        };
+        let shared = Shared { names, limits, count: Mutex::default(), changed: Condvar::new() };
         Ok(Server { listener, shared: Arc::new(shared) })
     }
 
     /// Where it is found: a URL, or the path of a socket.
     pub fn url(&self) -> String {
         match &self.listener {
-            Listener::Tcp(_, local) => format!("{}://{local}/", self.shared.scheme()),
+            Listener::Tcp(_, local) => format!("http://{local}/"),
             Listener::Unix(socket) => Address::Unix(socket.path()).to_string(),
         }
     }
@@ -269,10 +231,6 @@ impl Drop for Taken {
 }
 
 impl Shared {
-    fn scheme(&self) -> &'static str {
-        if self.tls.is_some() { "https" } else { "http" }
-    }
-
     fn count(&self, change: impl FnOnce(&mut Count)) {
         change(&mut self.count.lock().unwrap_or_else(PoisonError::into_inner));
         self.changed.notify_all();
@@ -299,20 +257,7 @@ impl Shared {
         let until = Rc::new(Cell::new(Instant::now() + self.limits.request));
         let local = stream.local();
         let mut timed = Timed::new(stream, until.clone());
-        let sent = match &self.tls {
-            None => self.answer(&mut timed, local, site, &until),
-            Some(Tls(config)) => match ServerConnection::new(config.clone()) {
-                Ok(connection) => {
-                    let mut tls = StreamOwned::new(connection, timed);
-                    let sent = self.answer(&mut tls, local, site, &until);
-                    tls.conn.send_close_notify();
-                    let closed = tls.flush();
-                    timed = tls.sock;
-                    sent.and(closed)
-                }
-                Err(error) => Err(io::Error::other(error)),
-            },
-        };
+        let sent = self.answer(&mut timed, local, site, &until);
         if let Err(error) = sent {
             tracing::debug!("an answer was not taken: {error}");
         }
@@ -353,33 +298,17 @@ impl Shared {
         local: Option<SocketAddr>,
         site: &dyn Handler,
     ) -> Result<Response, BadRequest> {
-        let through = Through { local, scheme: self.scheme(), names: &self.names };
+        let through = Through { local, names: &self.names };
         match judge(head, through)? {
             Err(Refused::Host) => {
                 let why = "This server does not go by the name that was asked for. Names other than its address are given with `ebb serve --name`.";
-                return Ok(Response::page(421, site.refused(why)));
+                Ok(Response::page(421, site.refused(why)))
             }
             Err(Refused::Origin) => {
-                return Ok(Response::page(
-                    403,
-                    site.refused("A page of another site may not ask this server."),
-                ));
+                Ok(Response::page(403, site.refused("A page of another site may not ask this server.")))
             }
-            Ok(()) => {}
+            Ok(()) => Ok(site.answer(&head.request)),
         }
-        let Some(token) = &self.token else { return Ok(site.answer(&head.request)) };
-        let bearer = head.field("authorization")?.and_then(bearer);
-        let shown = bearer.is_some_and(|given| token.is(given));
-        if shown && head.request.path == ["enter"] {
-            let secure = if self.tls.is_some() { "; Secure" } else { "" };
-            let cookie =
-                format!("{}={}; Path=/; HttpOnly; SameSite=Strict{secure}", self.cookie, token.cookie());
-            return Ok(Response::text(200, "").with("Set-Cookie", cookie));
-        }
-        if shown || cookies(head, &self.cookie).any(|given| token.is_cookie(given)) {
-            return Ok(site.answer(&head.request));
-        }
-        Ok(Response::page(401, site.locked()).with("WWW-Authenticate", "Bearer"))
     }
 }
 
@@ -393,16 +322,4 @@ fn refusal(bad: BadRequest, site: &dyn Handler) -> Response {
         }
         BadRequest::Malformed(why) => page(400, &format!("The request is wrong: {why}.")),
     }
-}
-
-/// The token in an Authorization field (RFC 6750, 2.1).
-fn bearer(value: &[u8]) -> Option<&[u8]> {
-    let (scheme, token) = value.split_at_checked(7)?;
-    scheme.eq_ignore_ascii_case(b"bearer ").then_some(token.trim_ascii())
-}
-
-/// The values of every cookie `name` (RFC 6265, 4.2).
-fn cookies<'a>(head: &'a Head, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
-    let each = head.fields("cookie").flat_map(|field| field.split(|byte| *byte == b';'));
-    each.filter_map(move |pair| pair.trim_ascii().strip_prefix(name.as_bytes())?.strip_prefix(b"="))
 }

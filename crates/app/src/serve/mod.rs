@@ -252,10 +252,6 @@ impl Handler for StoreSite {
         })
     }
 
-    fn locked(&self) -> String {
-        site::locked()
-    }
-
     fn refused(&self, why: &str) -> String {
         site::message("Nothing to show", why)
     }

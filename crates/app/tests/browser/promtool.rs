@@ -42,7 +42,7 @@ fn promtool_has_no_complaint() {
         assert!(written.contains(figure), "{written}");
     }
     check(&["metrics"], &written);
-    let serving = Serving::start(&store, None);
+    let serving = Serving::start(&store);
     let (head, served) = get(&serving, "/metrics");
     assert!(
         head.starts_with("HTTP/1.1 200 ")

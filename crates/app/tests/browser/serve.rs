@@ -10,22 +10,17 @@ use ebbtide_model::units::{Bytes, UnixTime};
 use ebbtide_runner::store::Store;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 const ACCESSIBLE: &str = include_str!("accessible.js");
-const TOKEN: &str = "a-token-that-is-long-enough-0123";
 
 pub struct Serving(Child, pub String);
 
 impl Serving {
-    pub fn start(store: &Path, token: Option<&Path>) -> Serving {
+    pub fn start(store: &Path) -> Serving {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
         command.args(["serve", "--quiet", "--listen", "127.0.0.1:0", "--store"]).arg(store);
-        if let Some(token) = token {
-            command.arg("--token-file").arg(token);
-        }
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut url = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut url).unwrap();
@@ -147,7 +142,7 @@ fn look(browser: &mut Browser, axe: &str, (name, url): (&str, &str), wrong: &mut
 fn pages_of_a_server_are_accessible_everywhere() {
     let directory = tempfile::tempdir().unwrap();
     let (store, ids) = store(directory.path());
-    let serving = Serving::start(&store, None);
+    let serving = Serving::start(&store);
     let mut browser = Browser::start(&directory.path().join("profile"));
     let (axe, mut wrong) = (axe(), Vec::new());
     for (name, path) in [
@@ -183,33 +178,4 @@ fn pages_of_a_server_are_accessible_everywhere() {
     let chosen = browser.evaluate("document.documentElement.dataset.theme");
     browser.open(&format!("{}/volumes", serving.1));
     assert_eq!(browser.evaluate("document.documentElement.dataset.theme"), chosen);
-}
-
-#[test]
-fn the_token_is_asked_for_once() {
-    let directory = tempfile::tempdir().unwrap();
-    let (store, _) = store(directory.path());
-    let token = directory.path().join("token");
-    std::fs::write(&token, TOKEN).unwrap();
-    std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o600)).unwrap();
-    let serving = Serving::start(&store, Some(&token));
-    let mut browser = Browser::start(&directory.path().join("profile"));
-    let mut wrong = Vec::new();
-    let page = format!("{}/volumes?refresh=no", serving.1);
-    look(&mut browser, &axe(), ("token", &page), &mut wrong);
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let enter = |browser: &mut Browser, token: &str| {
-        browser.evaluate(&format!(
-            "document.getElementById('token').value = {}; document.getElementById('enter').requestSubmit()",
-            json!(token)
-        ));
-    };
-    enter(&mut browser, "not-the-token-at-all-0123");
-    browser.until("document.getElementById('said').textContent !== ''");
-    enter(&mut browser, TOKEN);
-    browser.until("!!document.getElementById('newest')");
-    assert_eq!(browser.evaluate("document.cookie"), "", "scripts cannot read it");
-    assert_eq!(browser.evaluate("location.href"), page, "and it is in no address");
-    browser.open(&format!("{}/", serving.1));
-    assert_eq!(browser.evaluate("!!document.getElementById('sessions')"), true);
 }

@@ -12,7 +12,6 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 pub(super) const EVIL: &str = "<script>alert(1)</script>\"'&<img src=x onerror=alert(2)>";
-pub(super) const SECRET: &str = "a-token-that-is-long-enough-0123";
 
 /// A server in the background; ended when a test gives up on it.
 pub(super) struct Serving {

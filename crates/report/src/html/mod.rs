@@ -162,7 +162,6 @@ fn page<M>(
                     script #series type="application/json" { (PreEscaped(data)) }
                 }
                 script { (PreEscaped(SCRIPT)) }
-                @if let Some(script) = site.as_ref().and_then(|site| site.script) { script { (PreEscaped(script)) } }
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What a page has that is one of a server's: the bar with the ways to the others, a script, when it is loaded again.
+//! What a page has that is one of a server's: the bar with the ways to the others, when it is loaded again.
 
 use maud::{Markup, html};
 
@@ -9,8 +9,6 @@ pub(super) struct PageContext {
     pub(super) here: Option<&'static str>,
     /// Seconds after which the page is loaded again.
     pub(super) refresh: Option<u32>,
-    /// A script that no other page has.
-    pub(super) script: Option<&'static str>,
 }
 
 /// Where the list of sessions is.

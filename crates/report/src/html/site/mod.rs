@@ -15,12 +15,10 @@ use super::{Frame, STYLE, Section, answer, bar, beside, of_report, page};
 use crate::{Beside, Report};
 use maud::{Markup, html};
 
-const ENTER: &str = include_str!("enter.js");
-
 /// What the pages have in `style` elements, and nothing else.
 pub const STYLES: [&str; 1] = [STYLE];
 /// What the pages have in `script` elements that run, and nothing else.
-pub const SCRIPTS: [&str; 2] = [super::SCRIPT, ENTER];
+pub const SCRIPTS: [&str; 1] = [super::SCRIPT];
 
 /// The report of a stored session, with the site's frame.
 pub fn session(report: &Report) -> String {
@@ -53,28 +51,6 @@ pub fn message(title: &str, said: &str) -> String {
         html! { header { (bar(&html! { span.name { "ebb serve" } })) (answer(&[title.to_owned()])) } };
     let section = Section::new("said", "What to do", |said: &String| Some(html! { p { (said) } }));
     simple(&said.to_owned(), &[section], title, &header, PageContext::default())
-}
-
-/// The page that asks for the token.
-pub fn locked() -> String {
-    let title = "This store is shown to those who have its token";
-    let header =
-        html! { header { (bar(&html! { span.name { "ebb serve" } })) (answer(&[title.to_owned()])) } };
-    let form = |(): &()| {
-        Some(html! {
-            form #enter.ask {
-                // Who keeps passwords for others wants a name with each.
-                input type="text" autocomplete="username" value="ebb" hidden;
-                label for="token" { "Token" }
-                input #token type="password" autocomplete="current-password" required;
-                button { "Show the store" }
-            }
-            p #said role="status" {}
-            p.sub { "It is the content of the file that `ebb serve --token-file` was given. Programs send it as `Authorization: Bearer TOKEN`." }
-        })
-    };
-    let site = PageContext { script: Some(ENTER), ..PageContext::default() };
-    simple(&(), &[Section::new("token-asked", "Token", form)], title, &header, site)
 }
 
 fn simple<M>(model: &M, sections: &[Section<M>], title: &str, header: &Markup, site: PageContext) -> String {

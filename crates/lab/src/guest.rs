@@ -7,12 +7,14 @@ use super::machine::{self, Boot, Machine, Use};
 use super::{LabError, Laboratory, tools};
 use ebbtide_door::{own, read};
 use ebbtide_model::backend::Control;
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::{OsStr, OsString};
 use std::io::{ErrorKind, Read};
 use std::net::Shutdown;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -22,7 +24,7 @@ use std::time::{Duration, Instant};
 /// How long a guest may take to be ready; under software emulation on a busy host it took up to 12 s.
 const BOOT_PATIENCE: Duration = Duration::from_secs(180);
 /// How often a stop is listened for.
-const TICK: Duration = Duration::from_millis(100);
+pub(super) const TICK: Duration = Duration::from_millis(100);
 
 /// The two streams that a program in the guest writes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,11 +59,11 @@ pub struct Finished {
 /// kernel kills QEMU then (`PR_SET_PDEATHSIG`).
 #[derive(Debug)]
 pub struct Guest {
-    qemu: Child,
-    channel: UnixStream,
-    directory: Arc<GuestDirectory>,
-    control: Arc<Control>,
-    /// From QEMU's start to the agent's first word; of a guest with a shell, to QEMU's.
+    pub(super) process: Child,
+    pub(super) channel: UnixStream,
+    pub(super) directory: Arc<GuestDirectory>,
+    pub(super) control: Arc<Control>,
+    /// From its start to the agent's first word; of a guest with a shell, to QEMU's.
     pub boot: Duration,
 }
 
@@ -130,6 +132,7 @@ impl Guest {
             .args(["--pdeathsig", "KILL", "qemu-system-x86_64"])
             .args(&arguments)
             .current_dir(directory.path())
+            .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
@@ -143,17 +146,23 @@ impl Guest {
                 return Err(error);
             }
         };
-        let mut guest = Guest { qemu, channel, directory: directory.clone(), control, boot: Duration::ZERO };
+        let mut guest =
+            Guest { process: qemu, channel, directory: directory.clone(), control, boot: Duration::ZERO };
         let file = |error| LabError::file("use the channel in", guest.directory.path())(error);
         guest.channel.set_read_timeout(Some(TICK)).map_err(file)?;
         if machine.usage == Use::Commands {
-            match guest.next(Some(start + BOOT_PATIENCE))? {
-                Some(Frame::Ready) => {}
-                _ => return Err(guest.ended("did not come up")),
-            }
+            guest.wait_ready(start)?;
         }
         guest.boot = start.elapsed();
         Ok(guest)
+    }
+
+    /// Waits for the agent's first word.
+    pub(super) fn wait_ready(&mut self, start: Instant) -> Result<(), LabError> {
+        match self.next(Some(start + BOOT_PATIENCE))? {
+            Some(Frame::Ready) => Ok(()),
+            _ => Err(self.ended("did not come up")),
+        }
     }
 
     /// The guest's files, its disks among them (`NAME.disk`).
@@ -286,7 +295,7 @@ impl Guest {
     pub(super) fn wait_end(&mut self, patience: Duration) -> Result<(), LabError> {
         let until = Instant::now() + patience;
         loop {
-            match self.qemu.try_wait() {
+            match self.process.try_wait() {
                 Ok(Some(_)) => return Ok(()),
                 _ if stopped(&self.control) => return Err(LabError::Stopped),
                 _ if Instant::now() > until => return Err(self.ended("did not end in time")),
@@ -306,14 +315,19 @@ impl Guest {
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        end(&mut self.qemu);
+        end(&mut self.process);
     }
 }
 
-/// Ends QEMU. Nothing is flushed: the guest's disks go with it, and who wants them has the guest sync them.
-fn end(qemu: &mut Child) {
-    let _ = qemu.kill();
-    let _ = qemu.wait();
+/// Ends a guest with its processes. Nothing is flushed: the guest's disks go with it, and who wants them has the guest sync them.
+fn end(process: &mut Child) {
+    // A group outlives its first process; one that has ended has no number to send to.
+    let lives = process.try_wait().is_ok_and(|ended| ended.is_none());
+    let group = i32::try_from(process.id()).ok().and_then(Pid::from_raw);
+    if let Some(group) = group.filter(|_| lives) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    let _ = process.wait();
 }
 
 /// A reader that waits for the rest of a frame without missing a stop.
@@ -411,13 +425,22 @@ fn accept(
     }
 }
 
+/// What a kernel that is a program says, and what its script does.
+pub(super) const KERNEL_LOG: &str = "console";
+pub(super) const OUTPUT: &str = "output";
+
 /// A log that is longer is not looked into.
 const LOG_MAX: u64 = 64 << 20;
 
 /// The last words of QEMU and of the guest's console.
 fn logs(directory: &Path) -> String {
     let mut text = String::new();
-    for (name, file) in [("QEMU", "qemu.log"), ("its console", machine::CONSOLE)] {
+    for (name, file) in [
+        ("QEMU", "qemu.log"),
+        ("its console", machine::CONSOLE),
+        ("its kernel", KERNEL_LOG),
+        ("its script", OUTPUT),
+    ] {
         let said = read::bytes(&directory.join(file), LOG_MAX).unwrap_or_default();
         let last = tools::last_lines(&String::from_utf8_lossy(&said), 6);
         if !last.is_empty() {

@@ -16,6 +16,8 @@ pub(super) const INIT: &str = include_str!("../../../lab/init");
 pub(super) const UML: &str = "user-mode-linux";
 /// Process 1 of its guests.
 pub(super) const UML_INIT: &str = include_str!("../../../lab/uml-init");
+/// What its guests run that take commands.
+pub(super) const UML_AGENT: &str = include_str!("../../../lab/uml-agent");
 
 /// Packages of the guest, without what they depend on.
 pub fn packages() -> Vec<&'static str> {

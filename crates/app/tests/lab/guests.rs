@@ -7,6 +7,7 @@ use ebbtide_lab::image::{self, Image};
 use ebbtide_lab::machine::{Machine, Use};
 use ebbtide_lab::network::{Network, Place};
 use ebbtide_lab::places::Places;
+use ebbtide_lab::uml::Kernel;
 use ebbtide_model::backend::Control;
 use ebbtide_runner::places;
 use std::path::Path;
@@ -46,7 +47,26 @@ pub fn guest_with(name: &str, disks: Vec<Disk>) -> Guest {
         place: None,
         usage: Use::Commands,
     };
-    laboratory().boot(&machine).unwrap()
+    start(&machine)
+}
+
+/// Starts `machine` on User-Mode Linux where that can be it and starts here, which takes seconds, else on QEMU.
+fn start(machine: &Machine) -> Guest {
+    let places = places::lab().unwrap();
+    let say = &mut |text: &str| eprintln!("{text}");
+    let asked = std::env::var_os("EBB_TEST_QEMU").is_none();
+    let kernel = (asked && Kernel::can_be(machine)).then(|| Kernel::ready(&places, say));
+    match kernel {
+        Some(Ok(kernel)) => {
+            let program = Path::new(env!("CARGO_BIN_EXE_ebb"));
+            kernel.boot(machine, program, Arc::new(Control::default())).unwrap()
+        }
+        Some(Err(error)) => {
+            eprintln!("not on User-Mode Linux: {error}");
+            laboratory().boot(machine).unwrap()
+        }
+        None => laboratory().boot(machine).unwrap(),
+    }
 }
 
 /// A guest with these disks at place `number` of `network`.
@@ -90,8 +110,8 @@ state() {
     lsblk -rno KNAME,TYPE,SIZE,FSTYPE,LABEL,MOUNTPOINTS
     cat /proc/mounts /proc/swaps
     grep md /proc/mdstat || true
-    dmsetup ls; losetup --list --noheadings; wipefs /dev/vd[a-k]
-    grep . /sys/block/vd?/queue/{scheduler,nr_requests,max_sectors_kb,read_ahead_kb}
+    dmsetup ls; losetup --list --noheadings; wipefs /dev/{vd,ubd}[a-k] 2>/dev/null || true
+    grep . /sys/block/{vd,ubd}?/queue/{scheduler,nr_requests,max_sectors_kb,read_ahead_kb} 2>/dev/null || true
     find /etc/mdadm /etc/lvm /run/ebbtide /dev/mapper /dev/disk/by-{id,path,label,uuid} /dev/md* /root/.local/state /mnt 2>/dev/null | sort || true
     find /etc/mdadm /etc/lvm -type f -exec md5sum {} + | sort
     pvs --noheadings; vgs --noheadings

@@ -2,6 +2,7 @@
 
 use crate::LabError;
 use crate::files::{make_directory, path, write};
+use crate::guest::{KERNEL_LOG, OUTPUT};
 use crate::guest_directory::GuestDirectory;
 use crate::tools::last_lines;
 use crate::uml::Kernel;
@@ -74,32 +75,43 @@ impl Guest {
         let name = format!("uml-{}-{number}", std::process::id());
         let directory = GuestDirectory::make(&kernel.places, &name)?;
         let at = directory.path();
+        let child = self.spawn(kernel, at, &name, Stdio::null())?;
+        Ok(Running { child, directory, name })
+    }
+
+    /// Starts the kernel in the guest's directory `at`; its serial line is `line`.
+    pub(super) fn spawn(
+        &self,
+        kernel: &Kernel,
+        at: &Path,
+        name: &str,
+        line: Stdio,
+    ) -> Result<Child, LabError> {
         write(&at.join("script"), self.script.as_bytes())?;
         make_directory(&at.join("uml"))?;
         let file = |name: &str| own::anew(&at.join(name)).map_err(LabError::file("make", &at.join(name)));
         let lib = kernel.directory.join("lib");
-        let child = Command::new("setpriv")
+        Command::new("setpriv")
             // Its library path is not that of the programs before it, which are this machine's.
             .args(["--pdeathsig", "KILL", "env", "LD_LIBRARY_PATH=.", "./linux"])
-            .args(self.arguments(kernel, at, &name)?)
+            .args(self.arguments(kernel, at, name)?)
             .current_dir(&lib)
             .env_clear()
             .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
             .env("HOME", at)
             .process_group(0)
-            .stdin(Stdio::null())
-            .stdout(file("output")?)
-            .stderr(file("console")?)
+            .stdin(line)
+            .stdout(file(OUTPUT)?)
+            .stderr(file(KERNEL_LOG)?)
             .spawn()
-            .map_err(LabError::file("start", &lib.join("linux")))?;
-        Ok(Running { child, directory, name })
+            .map_err(LabError::file("start", &lib.join("linux")))
     }
 
     fn arguments(&self, kernel: &Kernel, at: &Path, name: &str) -> Result<Vec<String>, LabError> {
         let mut arguments: Vec<String> = [
             "root=/dev/root rootfstype=hostfs rootflags=/ ro quiet panic=-1",
             // The script's output is tty0, the kernel's tty1.
-            "con=null con0=null,fd:1 con1=null,fd:2 console=tty1",
+            "con=null con0=null,fd:1 con1=null,fd:2 ssl=null ssl0=fd:0 console=tty1",
         ]
         .iter()
         .flat_map(|words| words.split(' ').map(str::to_owned))
@@ -146,7 +158,7 @@ impl Running {
             if self.child.try_wait().map_err(fault)?.is_some() {
                 return Ok(self.outcome());
             }
-            let size = std::fs::metadata(self.directory.path().join("output")).map_or(0, |found| found.len());
+            let size = std::fs::metadata(self.directory.path().join(OUTPUT)).map_or(0, |found| found.len());
             let late = Instant::now() >= end;
             if late || size > MOST {
                 self.kill();
@@ -172,14 +184,14 @@ impl Running {
 
     /// What the script has printed until now.
     pub fn output_so_far(&self) -> String {
-        let text = self.text("output");
+        let text = self.text(OUTPUT);
         let begin = format!("begin {}\n", self.name);
         text.split_once(&begin).map(|(_, rest)| rest.to_owned()).unwrap_or_default()
     }
 
     fn outcome(&self) -> Outcome {
         let output = self.output_so_far();
-        let console = self.text("console");
+        let console = self.text(KERNEL_LOG);
         let mark = format!("ended {} ", self.name);
         let status =
             console.rsplit_once(&mark).and_then(|(_, rest)| rest.split_whitespace().next()?.parse().ok());
@@ -190,7 +202,7 @@ impl Running {
     }
 
     fn last_words(&self) -> String {
-        last_lines(&(self.text("console") + &self.text("output")), 30)
+        last_lines(&(self.text(KERNEL_LOG) + &self.text(OUTPUT)), 30)
     }
 
     fn text(&self, name: &str) -> String {

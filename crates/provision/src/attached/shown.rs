@@ -193,7 +193,7 @@ mod tests {
             port: 20_100,
             client: "nqn.2014-08.org.nvmexpress:uuid:1".to_owned(),
             machine: "m".to_owned(),
-            device: Some("/dev/disk/by-id/nvme-uuid.1".to_owned()),
+            device: Some("/dev/disk/by-id/nvme-Linux_1".to_owned()),
             path: Some("/dev/mapper/backup".to_owned()),
             bytes: Some(1 << 30),
             hold_s: 60,

@@ -31,10 +31,11 @@ pub fn notes(experiment: &Experiment) -> Vec<String> {
 /// Whether the kernel numbers disks so: in the order in which it finds them.
 fn is_numbered(path: &Path) -> bool {
     let Some(name) = path.strip_prefix("/dev").ok().and_then(|name| name.to_str()) else { return false };
-    let lettered = ["sd", "vd", "xvd", "hd"].iter().filter_map(|kind| name.strip_prefix(kind)).any(|rest| {
-        let letters = rest.trim_end_matches(|c: char| c.is_ascii_digit());
-        !letters.is_empty() && letters.bytes().all(|byte| byte.is_ascii_lowercase())
-    });
+    let lettered =
+        ["sd", "vd", "xvd", "hd", "ubd"].iter().filter_map(|kind| name.strip_prefix(kind)).any(|rest| {
+            let letters = rest.trim_end_matches(|c: char| c.is_ascii_digit());
+            !letters.is_empty() && letters.bytes().all(|byte| byte.is_ascii_lowercase())
+        });
     let numbered = name.strip_prefix("nvme").is_some_and(|rest| {
         let mut parts =
             rest.splitn(2, 'n').map(|part| part.trim_end_matches(|c: char| c == 'p' || c.is_ascii_digit()));
@@ -65,7 +66,7 @@ mod tests {
 
     #[test]
     fn names_that_the_kernel_gives_are_told_from_those_that_stay() {
-        for name in ["sdb", "sdaa", "sdb1", "vdc", "xvdf", "nvme1n1", "nvme10n2p3"] {
+        for name in ["sdb", "sdaa", "sdb1", "vdc", "xvdf", "ubda", "nvme1n1", "nvme10n2p3"] {
             assert!(is_numbered(&Path::new("/dev").join(name)), "{name}");
         }
         for name in [

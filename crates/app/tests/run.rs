@@ -86,10 +86,17 @@ fn a_dry_run_says_everything_and_touches_nothing() {
     let output = home.ebb("run tiny.toml --dry-run --seed 7").output().unwrap();
     assert_eq!(status(&output), 0, "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
-    for part in ["seed 7", "create volume v0", "round 1:", "left under seqread (again, A/A)", "space: 32MiB"]
-    {
+    for part in ["seed 7", "create volume v0", "space: 32MiB"] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    let verbose = home.ebb("run tiny.toml --dry-run --seed 7 --verbose").output().unwrap();
+    let verbose = String::from_utf8(verbose.stdout).unwrap();
+    let (before, rounds) = verbose.split_once("round 1:\n").unwrap();
+    assert!(text.starts_with(before) && rounds.contains("left under seqread (again, A/A)"), "{verbose}");
+    // What is done is told before how often, and that in a line.
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("round")).collect();
+    assert!(lines.len() <= 2 && lines[0].contains(" trials, 2 designs under "), "{text}");
+    assert!(lines[0].ends_with(", and left once more (A/A)"), "{text}");
     for name in ["data", "state", "volumes"] {
         assert_eq!(home.files_in(name).len(), 0, "{name}");
     }
@@ -140,7 +147,7 @@ fn a_dry_run_says_what_the_run_would_refuse_or_overwrite_and_that_the_budget_is_
         stderr(&refused).contains("a run is refused: it would overwrite what is on v (mine); say --destroy"),
         "{refused:?}"
     );
-    assert!(said.contains("round 1:"), "the plan is printed all the same: {said}");
+    assert!(said.contains("\nrounds 1 to 6"), "the plan is printed all the same: {said}");
     let too_small = "the budget of 20s ends it before the least 6 rounds, which would take 2 min: the answer cannot be reached";
     assert!(said.contains(too_small), "{said}");
     let checked = home.ebb("experiment check e.toml").output().unwrap();

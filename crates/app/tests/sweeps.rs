@@ -41,7 +41,7 @@ fn a_dry_run_lists_what_varies_and_what_it_costs() {
         "294 trials, ",
         "with `budget = \"20%\"` in [sweep]",
         "the effects of filesystem, mount_options, readahead, scheduler: by the experiment",
-        "round 1: 49 trials",
+        ": 49 trials, 48 designs under read, and ",
     ] {
         assert!(told.contains(expected), "{expected} is not in\n{told}");
     }

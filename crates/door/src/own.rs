@@ -127,12 +127,32 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
 
 /// A lock that is held until this is dropped.
 #[derive(Debug)]
-pub struct Locked(File);
+pub struct Locked {
+    file: File,
+    noted: bool,
+}
+
+impl Locked {
+    /// Has the lock's file say `text`, a line, while it is held: who holds it, for those who want it.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn note(&mut self, text: &[u8]) -> io::Result<()> {
+        let line = [text, b"\n"].concat();
+        self.noted = true;
+        // What a holder that was killed said is behind this line for a moment: whoever reads takes the first.
+        self.file.write_all_at(&line, 0)?;
+        self.file.set_len(line.len() as u64)
+    }
+}
 
 impl Drop for Locked {
     /// Not by closing it alone: a child that was just forked has it open too, until it runs its program.
     fn drop(&mut self) {
-        let _ = flock(&self.0, FlockOperation::Unlock);
+        if self.noted {
+            let _ = self.file.set_len(0);
+        }
+        let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
 
@@ -143,7 +163,7 @@ impl Drop for Locked {
 pub fn lock(path: &Path) -> io::Result<Locked> {
     let file = made_or_found(path)?;
     flock(&file, FlockOperation::LockExclusive)?;
-    Ok(Locked(file))
+    Ok(Locked { file, noted: false })
 }
 
 /// Takes the lock `path`; nothing while somebody has it.
@@ -153,7 +173,7 @@ pub fn lock(path: &Path) -> io::Result<Locked> {
 pub fn try_lock(path: &Path) -> io::Result<Option<Locked>> {
     let file = made_or_found(path)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(Locked(file))),
+        Ok(()) => Ok(Some(Locked { file, noted: false })),
         Err(Errno::WOULDBLOCK) => Ok(None),
         Err(errno) => Err(errno.into()),
     }

@@ -188,9 +188,183 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
+/// Characters of what a program said that are told: some go on with all their options.
+const SAID_MAX: usize = 300;
+
+/// Words of the lines that say why a program failed.
+const DECIDES: [&str; 36] = [
+    "abort",
+    "already",
+    "busy",
+    "can't",
+    "cannot",
+    "contain",
+    "could not",
+    "denied",
+    "error",
+    "exist",
+    "expected",
+    "fail",
+    "has no",
+    "illegal",
+    "in use",
+    "incorrect",
+    "invalid",
+    "is mounted",
+    "is not",
+    "missing",
+    "must",
+    "no device",
+    "no key",
+    "no space",
+    "no such",
+    "not enough",
+    "not found",
+    "not permitted",
+    "read-only",
+    "refus",
+    "required",
+    "too ",
+    "unable",
+    "unknown",
+    "unrecognized",
+    "unsupported",
+];
+
+/// How lines begin that stand beside the reason, behind the name of the program: advice, and what did not end it.
+const BESIDE: [&str; 10] =
+    ["check ", "defaulting", "hint", "note", "proceed", "run `", "see ", "try ", "use the", "warning"];
+
+/// What a program that failed said, in short: the line that decides, then the others in their order.
+pub fn said(stderr: &str, stdout: &str) -> String {
+    let mut lines: Vec<(u8, String)> = Vec::new();
+    for text in [stderr, stdout] {
+        let mut is_usage = false;
+        for line in text.lines() {
+            let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+            is_usage |= line.to_ascii_lowercase().starts_with("usage");
+            if !line.is_empty() {
+                lines.push((if is_usage { 2 } else { rank(&line) }, line));
+            }
+        }
+    }
+    if let Some(at) = (0..lines.len()).min_by_key(|at| lines[*at].0) {
+        lines[..=at].rotate_right(1);
+    }
+    let said = lines.into_iter().map(|(_, line)| line).collect::<Vec<_>>().join(" / ");
+    match said.char_indices().nth(SAID_MAX) {
+        Some((end, _)) => format!("{}...", said.get(..end).unwrap_or_default()),
+        None => said,
+    }
+}
+
+/// The less, the more a line says why a program failed.
+fn rank(line: &str) -> u8 {
+    let line = line.to_ascii_lowercase();
+    let mut words = line.split(' ');
+    let program = words.next().unwrap_or_default();
+    let version = words.next().unwrap_or_default().trim_start_matches('v');
+    // Such as `mke2fs 1.47.0 (5-Feb-2023)`.
+    let is_banner = version.starts_with(|sign: char| sign.is_ascii_digit())
+        && version.contains('.')
+        && words.count() <= 1;
+    let told =
+        line.strip_prefix(program).filter(|_| program.ends_with(':')).map_or(line.as_str(), str::trim_start);
+    if is_banner
+        || [line.as_str(), told].iter().any(|line| BESIDE.iter().any(|begin| line.starts_with(begin)))
+    {
+        return 2;
+    }
+    u8::from(!DECIDES.iter().any(|word| line.contains(word)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_line_that_decides_comes_first() {
+        // As e2fsprogs 1.47, xfsprogs 6.1, btrfs-progs 6.2, mdadm 4.2, lvm2 2.03 and util-linux 2.38 say it.
+        for (stderr, stdout, decides) in [
+            (
+                "mke2fs 1.47.0 (5-Feb-2023)\n/dev/md0 is mounted; will not make a filesystem here!\n",
+                "",
+                "/dev/md0 is mounted",
+            ),
+            (
+                "\nWarning: RAID stripe-width 12 not an even multiple of stride 8.\n\n\nFilesystem too small for a journal\n",
+                "\n",
+                "Filesystem too small",
+            ),
+            (
+                "Warning: could not erase sector 2: Input/output error\nmkfs.ext4: Input/output error while writing out and closing file system\nNote: more\n",
+                "Creating filesystem\n",
+                "mkfs.ext4: Input/output error",
+            ),
+            (
+                "f: Not enough space to build proposed filesystem while setting up superblock",
+                "",
+                "f: Not enough space",
+            ),
+            (
+                "size 256 of data subvolume is too small, minimum 4096 blocks\nUsage: mkfs.xfs\n<devicename> is required\n",
+                "",
+                "size 256 of data",
+            ),
+            ("Size 7 is odd\nUsage: mkfs.xfs\n<devicename> is required\n", "", "Size 7 is odd"),
+            (
+                "mkfs.xfs: f appears to contain an existing filesystem (ext4).\nmkfs.xfs: Use the -f option to force overwrite.\n",
+                "",
+                "mkfs.xfs: f appears",
+            ),
+            (
+                "ERROR: probe of /x failed, cannot detect existing filesystem\nWARNING: cannot read superblock on /x\nERROR: use the -f option\n",
+                "btrfs-progs v6.2\nSee http://btrfs.wiki.kernel.org for more information.\n",
+                "ERROR: probe of /x failed",
+            ),
+            (
+                "mdadm: Defaulting to version 1.2 metadata\nmdadm: RUN_ARRAY failed: Invalid argument\n",
+                "",
+                "mdadm: RUN_ARRAY failed",
+            ),
+            (
+                "  WARNING: Failed to connect to lvmetad.\n  No device found for /dev/loop99.\n",
+                "",
+                "No device found",
+            ),
+            (
+                "resize2fs 1.47.0 (5-Feb-2023)\nopen: No such file or directory while opening /x\n",
+                "",
+                "open: No such file",
+            ),
+            ("", "only this\n", "only this"),
+            ("one\ntwo", "", "one"),
+        ] {
+            let said = said(stderr, stdout);
+            assert!(said.starts_with(decides), "{decides}: {said}");
+            let all = |text: &str| {
+                text.split_whitespace().map(str::to_owned).collect::<std::collections::BTreeSet<_>>()
+            };
+            assert_eq!(all(&said.replace(" / ", " ")), all(&format!("{stderr}\n{stdout}")), "{decides}");
+        }
+        assert_eq!(said("", "\n"), "");
+    }
+
+    #[test]
+    fn what_a_program_said_is_told_in_short() {
+        let usage = format!(
+            "Log size must be at least 64MB.\nUsage: mkfs.xfs\n/* blocksize */\t\t[-b size=num]{}",
+            "\n\u{e9}".repeat(999)
+        );
+        let told = said("", &usage);
+        assert!(told.starts_with(
+            "Log size must be at least 64MB. / Usage: mkfs.xfs / /* blocksize */ [-b size=num] / "
+        ));
+        assert!(told.ends_with("...") && told.chars().count() == SAID_MAX + 3, "{told}");
+        let long = format!("a note\n{} is busy", "x".repeat(999));
+        assert!(said(&long, "").starts_with("xxx") && said(&long, "").chars().count() == SAID_MAX + 3);
+        assert_eq!(said("busy", " out\n"), "busy / out");
+    }
 
     #[test]
     fn arguments_reach_the_program_unparsed() {

@@ -11,6 +11,7 @@
 // Tests open files of their own; everything else goes through the door (clippy.toml).
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
+mod at_work;
 pub mod attach;
 pub mod build;
 pub mod chain;

@@ -1,7 +1,7 @@
 //! The programs that the lab runs.
 
 use super::LabError;
-use ebbtide_host::command::{Output, Real, Runner, Shown, installed};
+use ebbtide_host::command::{Output, Real, Runner, Shown, installed, said};
 
 /// A program, and the Debian package that brings it.
 struct Tool {
@@ -63,7 +63,7 @@ pub fn failed(program: &str, arguments: &[&str], status: Option<i32>, stderr: &s
     LabError::Program {
         command: Shown(program, arguments).to_string(),
         status: status.map_or("a signal".to_owned(), |status| format!("status {status}")),
-        said: last_lines(stderr, 5),
+        said: said(stderr, ""),
     }
 }
 

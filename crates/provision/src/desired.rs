@@ -173,7 +173,7 @@ pub enum ProvisionError {
     Name { name: String, what: &'static str },
     /// A volume that is no device.
     #[error(
-        "volume {volume} is a file, and what stays is built on devices: give it `path = \"/dev/disk/by-id/...\"`"
+        "volume {volume} is a file, and what stays is built on devices: give it `device = \"/dev/disk/by-id/...\"`"
     )]
     NoDevice { volume: String },
     /// A path that another device may have after a reboot.

@@ -8,6 +8,7 @@
 //! ([`DesignRequest`]). So the whole of it is known before the first step ([`Desired`]), is written down ([`Record`]), and each step can be asked
 //! whether it stands. `ebb apply` does what does not stand, `ebb status` says what does not, `ebb undo` takes away what does.
 
+mod at_work;
 pub mod attached;
 pub mod boot;
 pub mod copies;
@@ -20,9 +21,11 @@ mod member;
 pub mod monitor;
 mod record;
 mod redundancy;
+mod remedy;
 pub mod status;
 mod system;
 
+pub use at_work::AtWork;
 pub use desired::{
     Class, DesignRequest, Desired, Member, ProvisionError, Seed, Unfit, check_mountpoint, check_name,
     default_name,

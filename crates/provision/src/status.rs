@@ -3,7 +3,8 @@
 use crate::attached::{Attached, Link};
 use crate::hosts::{self, HostStatus};
 use crate::member::{MemberSeen, MemberState, MemberStatus};
-use crate::{Record, can_lose};
+use crate::remedy::remedies;
+use crate::{AtWork, Record, can_lose};
 use ebbtide_model::shown::{Exposition, Shown, columns};
 use ebbtide_model::units::format_count;
 use serde::{Deserialize, Serialize};
@@ -48,6 +49,8 @@ pub struct ArraySeen {
     pub drift: Vec<String>,
     /// Something that holds data is not there.
     pub missing: bool,
+    /// Who is at work on it.
+    pub at_work: Option<AtWork>,
 }
 
 /// How an array that stays is.
@@ -79,6 +82,12 @@ pub struct Array {
     pub doing: Vec<Activity>,
     /// What is not as it should be.
     pub drift: Vec<String>,
+    /// What brings back members that are not in use, in words; nothing for those that come back by themselves, and those of a host that is out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remedies: Vec<String>,
+    /// Who is at work on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_work: Option<AtWork>,
 }
 
 /// How everything that stays on a host is.
@@ -120,11 +129,12 @@ impl Array {
             State::Missing
         } else if members.iter().any(troubled) {
             State::Degraded
-        } else if !seen.drift.is_empty() {
+        } else if !seen.drift.is_empty() || seen.at_work.is_some() {
             State::Drifted
         } else {
             State::Healthy
         };
+        let remedies = remedies(record, &members, &hosts, seen.missing);
         Array {
             name: desired.name.clone(),
             path: desired.build.device.clone(),
@@ -137,7 +147,14 @@ impl Array {
             can_lose_hosts,
             doing: seen.doing,
             drift: seen.drift,
+            remedies,
+            at_work: seen.at_work,
         }
+    }
+
+    /// Whether all that should be there is there or on its way back: nobody has to bring a member or a host back.
+    pub fn is_complete(&self) -> bool {
+        self.state != State::Missing && self.remedies.is_empty()
     }
 }
 
@@ -197,8 +214,14 @@ impl Status {
             for line in hosts::sentences(&array.hosts, array.can_lose_hosts) {
                 let _ = writeln!(text, "  {line}");
             }
+            if let Some(at_work) = &array.at_work {
+                let _ = writeln!(text, "  {at_work}");
+            }
             for line in &array.drift {
                 let _ = writeln!(text, "  drift: {line}");
+            }
+            for line in &array.remedies {
+                let _ = writeln!(text, "  to do: {line}");
             }
         }
         text.extend(self.attached.iter().map(Attached::text));
@@ -324,6 +347,8 @@ mod tests {
                 Activity { action: "check".to_owned(), done: None },
             ],
             drift: vec!["fstab".to_owned()],
+            remedies: Vec::new(),
+            at_work: None,
         };
         let text = Status::new(vec![array], Vec::new()).openmetrics();
         let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();

@@ -1,7 +1,11 @@
 //! What is made for designs as they are written: steps, files, commands.
 
 use ebbtide_experiment::parse;
-use ebbtide_provision::{Class, DesignRequest, Desired, ProvisionError, System, check_name};
+use ebbtide_provision::status::{Array, ArraySeen, State, Status};
+use ebbtide_provision::{
+    AtWork, Class, DesignRequest, Desired, MemberSeen, MemberState, ProvisionError, Record, System, TakenOut,
+    check_name,
+};
 use std::path::Path;
 
 fn system(release: &str, paths: &[&str]) -> System {
@@ -153,4 +157,94 @@ fn what_cannot_stay_is_refused_with_what_to_write() {
     for name in ["data", "md_data", "d2"] {
         assert_eq!(check_name(name), Ok(()), "{name}");
     }
+}
+
+/// How an array is whose members are in these states.
+fn seen(record: &Record, states: &[MemberState], missing: bool) -> Array {
+    let of = |state: &MemberState| MemberSeen { state: Some(*state), ..MemberSeen::default() };
+    Array::of(record, ArraySeen { members: states.iter().map(of).collect(), missing, ..ArraySeen::default() })
+}
+
+#[test]
+fn what_brings_members_back_is_said_of_those_that_do_not_come_back_by_themselves() {
+    use MemberState::{Faulty, InUse, Missing, Resyncing, Unreachable, Unused};
+    let debian = debian();
+    let design = "layout = \"mirror\"\nmembers = [\"v0\", \"v1\"]\nfilesystem = \"ext4\"";
+    let local = ordered(design, Class::Persistent, Some("/data"), &debian).expect("can stay");
+    let local = Record::new(local);
+    let remedy = |state, missing| {
+        let array = seen(&local, &[InUse, state], missing);
+        assert_eq!(array.is_complete(), array.remedies.is_empty() && !missing, "{array:?}");
+        array.remedies.join("; ").replace("/dev/disk/by-id/nvme-vol1", "PATH")
+    };
+    let add = "`mdadm /dev/md/data --re-add PATH`";
+    for (state, wanted) in [
+        (InUse, String::new()),
+        (Resyncing, String::new()),
+        (Unused, format!("volume v1: {add}")),
+        (Missing, format!("volume v1: there is no PATH; connect it again, and then {add}")),
+        (Unreachable, format!("volume v1: see why PATH does not answer, and then {add}")),
+        (
+            Faulty,
+            format!(
+                "volume v1: see why the array has thrown it out, and then `mdadm /dev/md/data --remove PATH` and {add}"
+            ),
+        ),
+    ] {
+        assert_eq!(remedy(state, false), wanted);
+    }
+    assert_eq!(remedy(Unused, true), "", "the array is started by an apply");
+    assert_eq!(
+        remedy(Missing, true),
+        "volume v1: there is no PATH; connect it again, and then the same `ebb apply`"
+    );
+
+    let design = "layout = \"replicated\"\nmembers = [\"v0\", \"v1\", \"v2\", \"v3\"]\nfilesystem = \"xfs\"";
+    let keys = |number: usize| format!("host = \"storage-{}\"\n", number % 2);
+    let desired = ordered_on(&keys, design, Class::Persistent, Some("/data"), &debian).expect("can stay");
+    let mut record = Record::new(desired);
+    let states = |record: &Record, on_1: [MemberState; 2]| {
+        let mut on_1 = on_1.into_iter();
+        let of = |member: &ebbtide_provision::Member| match member.host.as_deref() {
+            Some("storage-1") => on_1.next().expect("two of them"),
+            _ => InUse,
+        };
+        record.desired.members.iter().map(of).collect::<Vec<_>>()
+    };
+    let array = seen(&record, &states(&record, [Missing, Unreachable]), false);
+    assert_eq!((array.state, array.is_complete()), (State::Degraded, false));
+    let text = Status::new(vec![array], Vec::new()).text();
+    assert!(
+        text.contains("  host storage-1 is gone: 2 of 4 members; no more host may be lost\n")
+            && text.ends_with("  to do: host storage-1: attach its volumes again with the same `ebb attach`, and then run the same `ebb apply`\n"),
+        "{text}"
+    );
+    let array = seen(&record, &states(&record, [InUse, Faulty]), false);
+    assert_eq!(
+        array.remedies,
+        ["volume v3 on host storage-1: see why the array has thrown it out, and then the same `ebb apply`"]
+    );
+    record.without.push(TakenOut { host: "storage-1".to_owned(), stays_out: true, left: Vec::new() });
+    let array = seen(&record, &states(&record, [Missing, Missing]), false);
+    assert_eq!((array.state, array.is_complete()), (State::Degraded, true));
+}
+
+#[test]
+fn who_is_at_work_is_told_with_the_step() {
+    let design = "layout = \"mirror\"\nmembers = [\"v0\", \"v1\"]\nfilesystem = \"ext4\"";
+    let desired = ordered(design, Class::Persistent, Some("/data"), &debian()).expect("can stay");
+    let at_work = AtWork {
+        command: "ebb apply".to_owned(),
+        name: "data".to_owned(),
+        pid: 812,
+        start: 1,
+        since_unix_s: 1_764_000_000,
+        step: Some("step 3 of 9, `mkfs.ext4 /dev/md/data`".to_owned()),
+    };
+    let states = vec![MemberSeen { state: Some(MemberState::InUse), ..MemberSeen::default() }; 2];
+    let seen = ArraySeen { members: states, at_work: Some(at_work), ..ArraySeen::default() };
+    let status = Status::new(vec![Array::of(&Record::new(desired), seen)], Vec::new());
+    assert!(!status.is_healthy());
+    let wanted = "  `ebb apply` of data is at work (process 812, since 2025-11-24T16:00:00Z): step 3 of 9, `mkfs.ext4 /dev/md/data`\n";
+    assert!(status.text().ends_with(wanted), "{}", status.text());
 }

@@ -1,27 +1,30 @@
 //! `ebb apply`: a design of an experiment, made to stay.
 
 use crate::cli::globals::Globals;
+use crate::cli::status;
 use crate::error::CliError;
 use crate::experiment_file::{design, wrong};
 use crate::{experiment_file, keeping, signals, views};
 use clap::Args;
-use ebbtide_host::build::lasting::{self, Applied, Planned};
+use ebbtide_host::build::lasting::{self, Applied, Failure, Planned};
 use ebbtide_host::build::missing;
 use ebbtide_host::probe::{self, Kind};
 use ebbtide_host::sys::Sys;
 use ebbtide_model::experiment::{Experiment, VolumeSource};
 use ebbtide_model::units::format_count;
+use ebbtide_provision::status::{Array, State, Status};
 use ebbtide_provision::{Class, DesignRequest, Desired, default_name};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use strum::VariantNames;
 
 /// Build a design for good: the arrays, the file system, the mount, the tunables, and what brings them back at boot
 ///
 /// Run again it changes nothing, or mends what is not as it was. `ebb status` says how it is, `ebb undo` takes it away.
-/// Exit status: 0 all is as it should be, 1 failed or refused, 2 wrong usage.
+/// Exit status: 0 all is as it should be or on its way there, 1 failed, refused, or a member or host is missing, 2 wrong usage.
 #[derive(Debug, Args)]
 pub struct ApplyArgs {
     /// Experiment file (TOML), such as `ebb run -o best.toml` writes
@@ -85,14 +88,38 @@ pub fn run(args: &ApplyArgs, globals: &Globals) -> Result<ExitCode, CliError> {
             "after": planned.after,
             "notes": planned.notes.iter().chain(&desired.notes).collect::<Vec<_>>(),
         });
-        return views::answer(globals.json, &value, &shown(&desired, &planned));
+        let array = if planned.is_nothing() { array(&desired.name, &control.stop, globals)? } else { None };
+        views::answer(globals.json, &value, &shown(&desired, &planned, array.as_ref()))?;
+        return Ok(ending(array.as_ref()));
     }
     keeping::needs_root("ebb apply")?;
     let applied = keeping::with(globals, &control.stop, |keeper| {
         keeper.apply(desired.clone(), args.destroy, &args.without)
     })
     .map_err(CliError::failed)?;
-    answer(&desired.name, &desired.notes, applied, globals)
+    let array = array(&desired.name, &control.stop, globals)?;
+    answer(&desired.name, &desired.notes, &applied, array.as_ref(), globals)?;
+    Ok(ending(array.as_ref()))
+}
+
+/// How the array `name` is; nothing where there is none.
+fn array(name: &str, stop: &AtomicBool, globals: &Globals) -> Result<Option<Array>, CliError> {
+    let seen = keeping::with(globals, stop, |keeper| {
+        let record = keeper.record(name).map_err(|bad| Failure::Refused(bad.what))?;
+        record.map(|record| status::array(keeper, &record)).transpose()
+    });
+    seen.map_err(CliError::failed)
+}
+
+/// The exit status, which `ebb status` has too: what an apply cannot bring back is not as it should be.
+fn ending(array: Option<&Array>) -> ExitCode {
+    if array.is_none_or(Array::is_complete) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// How `array` is, as `ebb status` says it, where that is not as it should be.
+fn trouble(array: Option<&Array>) -> Option<String> {
+    let array = array.filter(|array| array.state != State::Healthy)?;
+    Some(Status::new(vec![array.clone()], Vec::new()).text())
 }
 
 fn at_boot(name: &str, globals: &Globals) -> Result<ExitCode, CliError> {
@@ -100,28 +127,45 @@ fn at_boot(name: &str, globals: &Globals) -> Result<ExitCode, CliError> {
     let control = signals::stoppable(globals.quiet)?;
     let applied = keeping::with(globals, &control.stop, |keeper| keeper.at_boot(name, AT_BOOT))
         .map_err(CliError::failed)?;
-    answer(name, &[], applied, globals)
+    // What runs without a host runs, and what the unit is for is done.
+    answer(name, &[], &applied, None, globals)
 }
 
-fn answer(name: &str, notes: &[String], applied: Applied, globals: &Globals) -> Result<ExitCode, CliError> {
-    let Applied { steps, files } = applied;
-    let text = match (steps, files) {
-        (0, 0) => format!("{name}: nothing to do, all is as it should be\n"),
-        _ => {
+fn answer(
+    name: &str,
+    notes: &[String],
+    applied: &Applied,
+    array: Option<&Array>,
+    globals: &Globals,
+) -> Result<ExitCode, CliError> {
+    let Applied { steps, files, after } = applied;
+    let text = match (applied.is_nothing(), trouble(array)) {
+        (true, None) => format!("{name}: {NOTHING}\n"),
+        (true, Some(trouble)) => format!("{name}: {NOTHING_MORE}\n{trouble}"),
+        (false, trouble) => {
             let notes: String = notes.iter().map(|note| format!("note: {note}\n")).collect();
+            let after: String = after.iter().map(|command| format!(", `{command}`")).collect();
             format!(
-                "{name}: applied ({}, {})\n{notes}",
-                format_count(steps as u64, "step"),
-                format_count(files as u64, "file")
+                "{name}: applied ({}, {}{after})\n{notes}{}",
+                format_count(*steps as u64, "step"),
+                format_count(*files as u64, "file"),
+                trouble.unwrap_or_default()
             )
         }
     };
-    views::answer(
-        globals.json,
-        &json!({ "schema": "ebbtide.applied/1", "name": name, "steps": steps, "files": files, "notes": notes }),
-        &text,
-    )
+    let mut value = json!({
+        "schema": "ebbtide.applied/1", "name": name, "steps": steps, "files": files, "after": after, "notes": notes,
+    });
+    if let Some(array) = array {
+        value["array"] = json!(array);
+    }
+    views::answer(globals.json, &value, &text)
 }
+
+/// What is said where nothing is to be done.
+const NOTHING: &str = "nothing to do, all is as it should be";
+/// The same where something is not as it should be.
+const NOTHING_MORE: &str = "nothing that `ebb apply` can do, and not all is as it should be";
 
 /// What the arguments and the experiment ask for, on this host.
 fn desired(args: &ApplyArgs, file: &Path, experiment: &Experiment) -> Result<Desired, CliError> {
@@ -157,10 +201,12 @@ fn desired(args: &ApplyArgs, file: &Path, experiment: &Experiment) -> Result<Des
     order.desired().map_err(|error| wrong(file, error))
 }
 
-fn shown(desired: &Desired, planned: &Planned) -> String {
+fn shown(desired: &Desired, planned: &Planned, array: Option<&Array>) -> String {
     if planned.is_nothing() {
         let notes: String = planned.notes.iter().map(|note| format!("note: {note}\n")).collect();
-        return format!("{}: nothing to do, all is as it should be\n{notes}", desired.name);
+        let trouble = trouble(array);
+        let nothing = if trouble.is_none() { NOTHING } else { NOTHING_MORE };
+        return format!("{}: {nothing}\n{}{notes}", desired.name, trouble.unwrap_or_default());
     }
     let mut text = format!(
         "{} ({}), of design {} of {}:\n",

@@ -52,6 +52,7 @@ use crate::views;
 use clap::{CommandFactory, Parser, Subcommand};
 use ebbtide_runner::worker::Whereabouts;
 pub use globals::Globals;
+use std::ffi::OsString;
 use std::process::ExitCode;
 use tracing::level_filters::LevelFilter;
 
@@ -157,6 +158,15 @@ pub fn main() -> ExitCode {
         views::say(&format!("ebb: {error}"));
         ExitCode::from(error.status())
     })
+}
+
+/// Whether `line`, which begins with the program's name, is a command line of `ebb`: nothing is run.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check(line: &[OsString]) -> Result<(), clap::Error> {
+    let respelt = line::respelt(line);
+    Cli::try_parse_from(respelt.as_ref().map_or(line, |respelt| &respelt.line)).map(drop)
 }
 
 /// Sends what the program says of itself to standard error, from the level that `EBB_LOG` names.

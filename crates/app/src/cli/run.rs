@@ -50,7 +50,7 @@ pub struct RunArgs {
     /// Print what would be done, and touch nothing
     #[arg(long)]
     dry_run: bool,
-    /// With --dry-run: every design and every trial of a sweep, not only how many
+    /// With --dry-run: every design of a sweep and every trial of each round, not only how many
     #[arg(long, requires = "dry_run")]
     verbose: bool,
     /// Also write the report to FILE, in the format of its extension: .html, .json, .csv or .txt; with .toml the best design of a
@@ -391,8 +391,7 @@ fn dry_run(ready: &Ready, args: &RunArgs, globals: &Globals) -> Result<ExitCode,
     let experiment = guest.as_ref().map_or(experiment, |(adapted, _)| &adapted.experiment);
     let mut plan = RunPlan::new(experiment, args.kind(), *seed, args.destroy);
     plan.notes.splice(0..0, kernel_names::notes(experiment));
-    let text = if args.verbose { format!("{plan:#}") } else { plan.to_string() };
-    let (mut text, mut places) = (text, Vec::new());
+    let (mut text, mut places) = (plan.beginning(args.verbose), Vec::new());
     let mut value = json!({ "schema": "ebbtide.dry-run/1", "plan": plan });
     if let Some(builds) = &builds {
         value["builds"] = json!(builds.builds);
@@ -429,6 +428,7 @@ fn dry_run(ready: &Ready, args: &RunArgs, globals: &Globals) -> Result<ExitCode,
         );
     }
     value["places"] = places.into();
+    text += &plan.rounds(args.verbose);
     let answered = views::answer(globals.json, &value, &text)?;
     survey.map_err(CliError::failed)?;
     if matches!(on, On::Files | On::Kernel) && placement.is_none() {

@@ -5,6 +5,7 @@ use crate::error::CliError;
 use crate::{attaching, keeping, views};
 use clap::Args;
 use ebbtide_host::attach::Real;
+use ebbtide_host::build::lasting::{Failure, Keeper};
 use ebbtide_host::probe;
 use ebbtide_host::sys::Sys;
 use ebbtide_model::shown::Shown;
@@ -65,10 +66,7 @@ pub fn run(args: &StatusArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         records.iter().filter(|record| args.names.is_empty() || args.names.contains(&record.desired.name));
     let mut arrays = Vec::new();
     for record in wanted {
-        let mut seen =
-            keeping::with(globals, &stop, |keeper| keeper.look(record)).map_err(CliError::failed)?;
-        ask_health(record, &mut seen);
-        arrays.push(Array::of(record, seen));
+        arrays.push(keeping::with(globals, &stop, |keeper| array(keeper, record)).map_err(CliError::failed)?);
     }
     let status = Status::new(arrays, attached);
     if args.openmetrics {
@@ -90,6 +88,16 @@ pub fn run(args: &StatusArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// How the array of `record` is.
+///
+/// # Errors
+/// When a program that is asked fails.
+pub(super) fn array(keeper: &Keeper<'_>, record: &Record) -> Result<Array, Failure> {
+    let mut seen = keeper.look(record)?;
+    ask_health(record, &mut seen);
+    Ok(Array::of(record, seen))
 }
 
 /// Adds what NVMe drives among the members say of their own health.

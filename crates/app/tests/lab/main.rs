@@ -4,6 +4,7 @@
 
 mod apply;
 mod apply_system;
+mod at_work;
 mod attach;
 mod boot_states;
 mod builds;

@@ -27,7 +27,7 @@ impl Attacher<'_> {
                 "there is no {name} that `ebb attach` attached on this host; `ebb status` lists what there is"
             ))
         })?;
-        let _lock = self.lock()?;
+        let _lock = self.lock("ebb detach", name)?;
         self.under_way(&record, || self.take_away(record.clone()))
     }
 
@@ -74,7 +74,7 @@ impl Attacher<'_> {
                 "{name} is attached as a whole; `ebb detach {name}` takes it away"
             )));
         }
-        let _lock = self.lock()?;
+        let _lock = self.lock("ebb cleanup", name)?;
         let left = self.take_away(record)?;
         Ok(if left.is_empty() { Outcome::Done } else { Outcome::Left(left.join("; ")) })
     }

@@ -4,7 +4,7 @@ use super::{Attacher, Failure, RUNNING, Supervised, iscsi, nvme};
 use crate::build::identity;
 use crate::build::lasting::machine;
 use crate::probe::tables;
-use crate::sys;
+use crate::{at_work, sys};
 use ebbtide_door::own;
 use ebbtide_model::plan::build::Mounted;
 use ebbtide_provision::attached::{Attached, Phase, Record, Since, Transport};
@@ -119,7 +119,9 @@ impl Attacher<'_> {
             _ => None,
         };
         let seen = Since { there: session.is_some(), works, since };
-        Attached::of(record, seen, state.map(|state| state.lost), troubles, self.around.now())
+        let at_work = at_work::ask(&self.sys, &self.place()).filter(|at_work| at_work.name == record.name);
+        let lost = state.map(|state| state.lost);
+        Attached { at_work, ..Attached::of(record, seen, lost, troubles, self.around.now()) }
     }
 
     /// How all attachments of this host are, and the records that cannot be read.

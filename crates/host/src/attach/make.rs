@@ -63,7 +63,7 @@ impl Attacher<'_> {
     /// # Errors
     /// The step that failed, or why nothing is done. What a new attachment had made is taken away then.
     pub fn attach(&self, wanted: &Wanted) -> Result<Done, Failure> {
-        let _lock = self.lock()?;
+        let _lock = self.lock("ebb attach", &wanted.name)?;
         let before = self.record(&wanted.name)?;
         let asked = self.asked(wanted)?;
         let mut record = match before {

@@ -4,6 +4,7 @@
 
 use super::{Attacher, Failure, waiting};
 use crate::build::lasting::machine;
+use crate::command::said;
 use crate::sys::{self, Sys};
 use ebbtide_model::observe::diskstats::NvmeName;
 use ebbtide_provision::attached::Record;
@@ -110,7 +111,7 @@ impl Attacher<'_> {
             if loaded.status != Some(0) {
                 return Err(Failure::Refused(format!(
                     "this kernel has no NVMe over TCP ({}): install its modules (linux-modules-extra on Ubuntu), or say --transport iscsi",
-                    loaded.stderr.trim()
+                    said(&loaded.stderr, "")
                 )));
             }
         }

@@ -1,7 +1,7 @@
 //! Records on disk, and what is known of volumes that were formatted here once.
 
 use super::{Attacher, Failure, RECORDS};
-use crate::sys;
+use crate::{at_work, sys};
 use ebbtide_door::own::Locked;
 use ebbtide_door::{Directory, own, read};
 use ebbtide_model::shown::Shown;
@@ -26,7 +26,7 @@ pub(super) struct Known {
 
 impl Attacher<'_> {
     /// Directory of the records.
-    fn place(&self) -> PathBuf {
+    pub(super) fn place(&self) -> PathBuf {
         self.sys.root().join(RECORDS)
     }
 
@@ -38,16 +38,13 @@ impl Attacher<'_> {
         self.place().join(format!("{name}.known"))
     }
 
-    /// Holds off every other `ebb` that would attach or detach on this host, until it is dropped.
-    pub(super) fn lock(&self) -> Result<Locked, Failure> {
+    /// Holds off every other `ebb` that would attach or detach on this host, until it is dropped; `command` is at work on `name`.
+    pub(super) fn lock(&self, command: &str, name: &str) -> Result<Locked, Failure> {
         let place = self.place();
         Directory::make_all(&place).map_err(|error| Failure::file(&place, error))?;
-        let path = place.join("lock");
-        own::try_lock(&path).map_err(|error| Failure::file(&path, error))?.ok_or_else(|| {
-            Failure::Refused(
-                "another `ebb attach` or `ebb detach` is at work on this host; wait until it has ended"
-                    .to_owned(),
-            )
+        let taken = at_work::take(&self.sys, &place, command, name);
+        taken.map_err(|error| Failure::file(&place, error))?.ok_or_else(|| {
+            Failure::Refused(at_work::refusal(&self.sys, &place, "`ebb attach` or `ebb detach`"))
         })
     }
 

@@ -1,6 +1,6 @@
 //! What can go wrong while a design is built or put back.
 
-use crate::command::CommandError;
+use crate::command::{CommandError, said};
 use ebbtide_model::journal::JournalError;
 use ebbtide_model::shown::Shown;
 use std::fmt;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[expect(missing_docs, reason = "the message of a variant says what its fields are")]
 pub enum BuildError {
     /// A program failed: what was run and what it said.
-    #[error("`{command}` {}{}", status_text(*status), said(stdout, stderr))]
+    #[error("`{command}` {}{}", status_text(*status), told(stdout, stderr))]
     Command {
         command: String,
         /// Exit status; nothing when a signal ended it.
@@ -103,40 +103,11 @@ fn status_text(status: Option<i32>) -> String {
     status.map_or_else(|| "was ended by a signal".to_owned(), |status| format!("ended with status {status}"))
 }
 
-/// Characters of what a program said that are told: what is wrong comes first, and some go on with all their options.
-const SAID_MAX: usize = 300;
-
-fn said(stdout: &str, stderr: &str) -> String {
-    let lines = |text: &str| {
-        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-        let line = text.lines().map(words).collect::<Vec<_>>().join(" / ");
-        match line.char_indices().nth(SAID_MAX) {
-            Some((end, _)) => format!("{}...", line.get(..end).unwrap_or_default()),
-            None => line,
-        }
-    };
-    [stderr, stdout].iter().filter(|text| !text.is_empty()).map(|text| format!(": {}", lines(text))).collect()
+fn told(stdout: &str, stderr: &str) -> String {
+    let said = said(stderr, stdout);
+    if said.is_empty() { said } else { format!(": {said}") }
 }
 
 fn list(errors: &[BuildError]) -> impl fmt::Display {
     errors.iter().map(BuildError::to_string).collect::<Vec<_>>().join("; ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_program_said_is_told_in_short() {
-        let usage = format!(
-            "Log size must be at least 64MB.\nUsage: mkfs.xfs\n/* blocksize */\t\t[-b size=num]{}",
-            "\n\u{e9}".repeat(999)
-        );
-        let told = said("", &usage);
-        assert!(told.starts_with(
-            ": Log size must be at least 64MB. / Usage: mkfs.xfs / /* blocksize */ [-b size=num] / "
-        ));
-        assert!(told.ends_with("...") && told.chars().count() == SAID_MAX + 5, "{told}");
-        assert_eq!(said(" out\n", "busy"), ": busy: out");
-    }
 }

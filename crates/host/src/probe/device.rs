@@ -107,6 +107,16 @@ impl Ids {
     }
 }
 
+/// Whether a serial number or world-wide identifier says which device it is. Where there is none, drivers and firmware give `(null)`, blanks or zeros,
+/// and other devices have the same.
+pub(super) fn identifies(id: &str) -> bool {
+    let number = ["naa.", "eui.", "uuid.", "t10.", "0x"].iter().find_map(|kind| id.strip_prefix(kind));
+    let digits = number.unwrap_or(id).chars().filter(|sign| !sign.is_whitespace() && !"-_.:".contains(*sign));
+    let digits: String = digits.collect();
+    !digits.chars().all(|digit| digit == '0')
+        && !["(null)", "null"].contains(&digits.to_ascii_lowercase().as_str())
+}
+
 /// How the kernel queues requests. A device without a request queue of its own (zram, a bare dm) lacks some.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Queue {

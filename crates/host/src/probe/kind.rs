@@ -29,6 +29,8 @@ pub enum Kind {
     Scsi,
     /// virtio-blk or virtio-scsi disk of a virtual machine.
     Virtio,
+    /// Virtual disk of User-Mode Linux.
+    Uml,
     /// Xen virtual disk; on EC2 either EBS or instance store.
     Xen,
     /// Network block device.
@@ -78,6 +80,7 @@ impl Kind {
             Kind::Usb => "USB",
             Kind::Scsi => "SCSI",
             Kind::Virtio => "virtio",
+            Kind::Uml => "UML",
             Kind::Xen => "Xen",
             Kind::Nbd => "NBD",
             Kind::Rbd => "RBD",
@@ -186,6 +189,7 @@ const RULES: &[Rule] = &[
     named("loop", Kind::Loop),
     named("zram", Kind::Zram),
     named("ram", Kind::Ram),
+    named("ubd", Kind::Uml),
     named("xvd", Kind::Xen),
     named("vd", Kind::Virtio),
     Rule { model: "PersistentDisk", ..named("sd", Kind::GoogleDisk) },
@@ -265,6 +269,7 @@ mod tests {
             ("dm-2", "", "", "", "", Kind::Dm),
             ("md127", "", "", "", "", Kind::Md),
             ("xvdf", "", "", "", "", Kind::Xen),
+            ("ubda", "", "", "", "", Kind::Uml),
             ("ublkb0", "", "", "", "", Kind::Other),
         ] {
             let facts = DeviceTraits { name, model, place, dm_uuid, transport };

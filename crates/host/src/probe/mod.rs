@@ -298,12 +298,13 @@ impl<'a> Reader<'a> {
 
     fn identity(&self, place: &Path, name: &str, udev: &Udev) -> (Kind, Ids) {
         let model = model(place, udev);
-        let serial = sys::word(&place.join("device/serial"))
-            .or_else(|| sys::word(&place.join("serial")))
-            .or_else(|| udev.get("ID_SERIAL_SHORT").or(udev.get("ID_SERIAL")).map(str::to_owned));
-        let wwid = sys::word(&place.join("wwid"))
-            .or_else(|| sys::word(&place.join("device/wwid")))
-            .or_else(|| udev.get("ID_WWN").map(str::to_owned));
+        let of_kernel = |file: &str| sys::word(&place.join(file)).filter(|text| device::identifies(text));
+        let of_udev = |key: &str| udev.get(key).filter(|text| device::identifies(text)).map(str::to_owned);
+        let serial = of_kernel("device/serial")
+            .or_else(|| of_kernel("serial"))
+            .or_else(|| of_udev("ID_SERIAL_SHORT"))
+            .or_else(|| of_udev("ID_SERIAL"));
+        let wwid = of_kernel("wwid").or_else(|| of_kernel("device/wwid")).or_else(|| of_udev("ID_WWN"));
         let kind = kind_at(place, name, model.as_deref());
         let volume_id = match kind {
             Kind::Rbd => rbd::id(self.sys, name),
@@ -318,6 +319,7 @@ impl<'a> Reader<'a> {
         let mut found: Vec<String> = links
             .map(|(link, _)| link.clone())
             .chain(udev.links.iter().filter_map(|l| l.strip_prefix("disk/by-id/").map(str::to_owned)))
+            .filter(|name| name.split_once('-').is_none_or(|(_, id)| device::identifies(id)))
             .collect();
         found.sort();
         found.dedup();

@@ -146,3 +146,31 @@ fn members_that_failed_are_told_by_their_state() {
     }
     assert_eq!(faulty(root.path()), ["vdb"]);
 }
+
+#[test]
+fn what_identifies_no_device_is_no_id() {
+    for none in [
+        "(null)",
+        "null",
+        "",
+        "  ",
+        "0000",
+        "0x0000000000000000",
+        "eui.0000000000000000",
+        "naa.0000000000000000",
+        "uuid.00000000-0000-0000-0000-000000000000",
+        "00:00",
+        "_null_",
+    ] {
+        assert!(!device::identifies(none), "{none}");
+    }
+    for id in ["0001", "vol0", "eui.0000000000000001", "nullable", "S64DNX0R", "nvme.1b36-64-51-01"] {
+        assert!(device::identifies(id), "{id}");
+    }
+    let tree = "f /sys/block/ubda/dev\n|98:0\nf /sys/block/ubda/size\n|2048\nf /sys/block/ubda/serial\n|(null)\n\
+                l /sys/class/block/ubda -> ../../block/ubda\nl /dev/disk/by-id/wwn-0x0000000000000000 -> ../../ubda\nf /dev/ubda\n";
+    let found = recorded(tree);
+    let disk = found.get("ubda").expect("ubda");
+    assert_eq!((disk.kind, disk.ids.best(), &disk.ids.serial), (Kind::Uml, None, &None));
+    assert!(!disk.ids.matches("(null)") && !disk.ids.matches("wwn-0x0000000000000000"));
+}

@@ -9,7 +9,7 @@ use crate::shown::Shown;
 use crate::units::{Bytes, Nanos, format_count, format_waiting};
 use crate::workload::Mix;
 use serde::{Deserialize, Serialize};
-use std::fmt;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// What takes time after the last trial.
@@ -205,77 +205,90 @@ impl RunPlan {
     }
 }
 
-/// `{:#}` lists every design and every trial of a sweep.
-impl fmt::Display for RunPlan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "plan of `{}`, seed {}", self.experiment, self.seed)?;
-        let all = f.alternate() || self.sweep.is_none();
+/// As `--dry-run` prints it. What follows from a plan on a host, such as the commands that build a design, belongs between the two parts.
+impl RunPlan {
+    /// What it is of, and what is done before the first trial; of a sweep with the names of `all` designs.
+    pub fn beginning(&self, all: bool) -> String {
+        let mut text = format!("plan of `{}`, seed {}\n", self.experiment, self.seed);
         for (heading, what) in self.sweep.iter().flat_map(|sweep| sweep.rows(all)) {
-            writeln!(f, "  {heading:<18} {what}")?;
+            text += &format!("  {heading:<18} {what}\n");
         }
         for (number, step) in (1..).zip(&self.steps) {
-            write!(f, "{number:>4}. ")?;
-            match &step.action {
-                Action::CreateFile { volume, directory, size } => {
-                    write!(f, "create volume {volume}")?;
-                    if let Some(size) = size {
-                        write!(f, ", {}", size.short())?;
-                    }
-                    match directory {
-                        Some(directory) => write!(f, ", in {}", directory.shown())?,
-                        None => write!(f, ", in the run's own directory")?,
-                    }
+            let size =
+                |size: &Option<Bytes>| size.map_or_else(String::new, |size| format!(", {}", size.short()));
+            let action = match &step.action {
+                Action::CreateFile { volume, directory, size: bytes } => {
+                    let place = match directory {
+                        Some(directory) => directory.shown().to_string(),
+                        None => "the run's own directory".to_owned(),
+                    };
+                    format!("create volume {volume}{}, in {place}", size(bytes))
                 }
-                Action::GuestDisk { volume, size } => {
-                    write!(f, "give the guest a disk for volume {volume}")?;
-                    if let Some(size) = size {
-                        write!(f, ", {}", size.short())?;
-                    }
+                Action::GuestDisk { volume, size: bytes } => {
+                    format!("give the guest a disk for volume {volume}{}", size(bytes))
                 }
                 Action::Open { volume, path, overwrites } => {
-                    write!(f, "open volume {volume} at {}", path.shown())?;
-                    if *overwrites {
-                        write!(f, ", WHAT IT HOLDS IS OVERWRITTEN")?;
-                    }
+                    let lost = if *overwrites { ", WHAT IT HOLDS IS OVERWRITTEN" } else { "" };
+                    format!("open volume {volume} at {}{lost}", path.shown())
                 }
-                Action::Fill { volume } => write!(f, "fill volume {volume} with incompressible data")?,
-                Action::Round { round, trials } => {
-                    if !all {
-                        write!(f, "round {}: {}", round + 1, format_count(trials.len() as u64, "trial"))?;
-                    } else {
-                        write!(f, "round {}:", round + 1)?;
-                    }
-                    for trial in trials.iter().filter(|_| all) {
-                        let design = Self::name_of(&self.designs, trial.design);
-                        let workload = Self::name_of(&self.workloads, trial.workload);
-                        let again = if trial.role == Role::ControlAgain { " (again, A/A)" } else { "" };
-                        write!(f, "\n        {design} under {workload}{again}")?;
-                    }
-                }
-                Action::MoreRounds { from, until } if from + 1 == *until => {
-                    write!(f, "round {until}, in a fresh order, if it is needed")?;
-                }
-                Action::MoreRounds { from, until } => write!(
-                    f,
-                    "rounds {} to {until}, each in a fresh order, as far as they are needed",
-                    from + 1
-                )?,
+                Action::Fill { volume } => format!("fill volume {volume} with incompressible data"),
+                Action::Round { .. } | Action::MoreRounds { .. } => continue,
+            };
+            let undo = match step.undo {
+                Undo::Nothing => "",
+                Undo::RemoveFile => "  [undo: remove the file]",
+                Undo::Close => "  [undo: close]",
+            };
+            text += &format!("{number:>4}. {action}{undo}\n");
+        }
+        text
+    }
+
+    /// The rounds, with `all` their trials, and what comes of them.
+    pub fn rounds(&self, all: bool) -> String {
+        let rounds: Vec<&[Trial]> = self
+            .steps
+            .iter()
+            .filter_map(|step| match &step.action {
+                Action::Round { trials, .. } => Some(trials.as_slice()),
+                _ => None,
+            })
+            .collect();
+        let mut text = String::new();
+        for (number, trials) in (1..).zip(&rounds).filter(|_| all) {
+            text += &format!("round {number}:\n");
+            for trial in *trials {
+                let design = Self::name_of(&self.designs, trial.design);
+                let workload = Self::name_of(&self.workloads, trial.workload);
+                let again = if trial.role == Role::ControlAgain { " (again, A/A)" } else { "" };
+                text += &format!("      {design} under {workload}{again}\n");
             }
-            match step.undo {
-                Undo::Nothing => writeln!(f)?,
-                Undo::RemoveFile => writeln!(f, "  [undo: remove the file]")?,
-                Undo::Close => writeln!(f, "  [undo: close]")?,
-            }
+        }
+        if let Some(first) = rounds.first().filter(|_| !all) {
+            text += &self.summary(rounds.len(), first);
+        }
+        for step in &self.steps {
+            text += &match step.action {
+                Action::MoreRounds { from, until } if from + 1 == until => {
+                    format!("round {until}, in a fresh order, if it is needed\n")
+                }
+                Action::MoreRounds { from, until } => {
+                    format!(
+                        "rounds {} to {until}, each in a fresh order, as far as they are needed\n",
+                        from + 1
+                    )
+                }
+                _ => continue,
+            };
         }
         if !self.metrics.is_empty() {
             let metrics: Vec<&str> = self.metrics.iter().map(|metric| metric.in_words()).collect();
-            writeln!(f, "estimated and compared: {}", metrics.join(", "))?;
+            text += &format!("estimated and compared: {}\n", metrics.join(", "));
         }
         if let Some(time) = self.round_time {
             let least = Nanos(time.0.saturating_mul(u64::from(self.rounds_min)));
-            writeln!(
-                f,
-                "about {} a round, at least {} in {} rounds, without preparation; {}",
+            text += &format!(
+                "about {} a round, at least {} in {} rounds, without preparation; {}\n{SHORT_RUNS_AFTER}\n",
                 format_waiting(time),
                 format_waiting(least),
                 self.rounds_min,
@@ -283,12 +296,36 @@ impl fmt::Display for RunPlan {
                     NO_BUDGET => "no time ends it".to_owned(),
                     budget => format!("no new round after {}", format_waiting(budget)),
                 }
-            )?;
-            writeln!(f, "{SHORT_RUNS_AFTER}")?;
+            );
         }
-        for note in &self.notes {
-            writeln!(f, "note: {note}")?;
-        }
-        Ok(())
+        text.extend(self.notes.iter().map(|note| format!("note: {note}\n")));
+        text
+    }
+
+    /// The first `count` rounds in a line, by the trials of one of them.
+    fn summary(&self, count: usize, trials: &[Trial]) -> String {
+        let rounds = match count {
+            1 => "round 1".to_owned(),
+            _ => format!("rounds 1 to {count}, each in a fresh order"),
+        };
+        let of = |names: &[String], noun: &str| match names {
+            [one] => one.clone(),
+            _ => format_count(names.len() as u64, noun),
+        };
+        let again: BTreeSet<&str> = trials
+            .iter()
+            .filter(|trial| trial.role == Role::ControlAgain)
+            .map(|trial| Self::name_of(&self.designs, trial.design))
+            .collect();
+        let again = match again.is_empty() {
+            true => String::new(),
+            false => format!(", and {} once more (A/A)", again.into_iter().collect::<Vec<_>>().join(", ")),
+        };
+        format!(
+            "{rounds}: {}, {} under {}{again}\n",
+            format_count(trials.len() as u64, "trial"),
+            of(&self.designs, "design"),
+            of(&self.workloads, "workload")
+        )
     }
 }

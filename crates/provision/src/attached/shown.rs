@@ -1,6 +1,7 @@
 //! How attachments are, for people and as JSON.
 
 use super::{Phase, Place, Record};
+use crate::AtWork;
 use ebbtide_model::civil::Civil;
 use ebbtide_model::units::UnixTime;
 use serde::Serialize;
@@ -68,6 +69,9 @@ pub struct Attached {
     pub lost: Option<u64>,
     /// What is not as it should be, with what to do.
     pub troubles: Vec<String>,
+    /// Who is at work on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_work: Option<AtWork>,
 }
 
 impl Attached {
@@ -106,6 +110,7 @@ impl Attached {
             hold_s: record.hold_s,
             lost,
             troubles,
+            at_work: None,
         }
     }
 
@@ -135,6 +140,7 @@ impl Attached {
                 self.hold_s
             ),
             Link::Missing => "not connected: the same `ebb attach` connects it again".to_owned(),
+            Link::Unfinished if self.at_work.is_some() => "not attached as a whole yet".to_owned(),
             Link::Unfinished => {
                 "an attach or detach did not end: `ebb cleanup` takes away what is left, or attach or detach again"
                     .to_owned()
@@ -155,6 +161,9 @@ impl Attached {
             let times = if lost == 1 { "once".to_owned() } else { format!("{lost} times") };
             let again = if self.state == Link::Connected { ", and made again" } else { "" };
             let _ = writeln!(text, "  the SSH connection was lost {times}{again}");
+        }
+        if let Some(at_work) = &self.at_work {
+            let _ = writeln!(text, "  {at_work}");
         }
         for trouble in &self.troubles {
             let _ = writeln!(text, "  trouble: {trouble}");
@@ -184,7 +193,7 @@ mod tests {
             port: 20_100,
             client: "nqn.2014-08.org.nvmexpress:uuid:1".to_owned(),
             machine: "m".to_owned(),
-            device: Some("/dev/disk/by-id/nvme-uuid.1".to_owned()),
+            device: Some("/dev/disk/by-id/nvme-Linux_1".to_owned()),
             path: Some("/dev/mapper/backup".to_owned()),
             bytes: Some(1 << 30),
             hold_s: 60,
@@ -252,6 +261,18 @@ mod tests {
         let half = Record { phase: Phase::Detaching, ..record() };
         let half = Attached::of(&half, Since { there: true, works: true, since }, None, Vec::new(), now);
         assert!(!half.is_well() && half.text().contains("ebb cleanup"));
+        let at_work = crate::AtWork {
+            command: "ebb detach".to_owned(),
+            name: "backup".to_owned(),
+            pid: 812,
+            start: 1,
+            since_unix_s: 1_764_000_000,
+            step: None,
+        };
+        let half = Attached { at_work: Some(at_work), ..half };
+        let told = "  `ebb detach` of backup is at work (process 812, since 2025-11-24T16:00:00Z)\n";
+        assert!(!half.is_well() && half.text().contains(told), "{}", half.text());
+        assert!(!half.text().contains("did not end"), "{}", half.text());
     }
 
     #[test]

@@ -13,6 +13,9 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+/// What has the lock while an apply holds it.
+pub(super) const APPLY: &str = "ebb apply";
+
 /// How long udev's events of a boot are waited for, in seconds.
 const SETTLE_AT_BOOT: u32 = 30;
 
@@ -41,12 +44,21 @@ impl Planned {
 }
 
 /// What an apply did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Applied {
     /// Steps that were done.
     pub steps: usize,
     /// Files that were changed.
     pub files: usize,
+    /// Commands that were run because files were changed, now or by an apply that was ended before it was done.
+    pub after: Vec<String>,
+}
+
+impl Applied {
+    /// Whether all was as it should be, as far as an apply can make it so.
+    pub fn is_nothing(&self) -> bool {
+        self.steps == 0 && self.files == 0 && self.after.is_empty()
+    }
 }
 
 impl Keeper<'_> {
@@ -131,7 +143,7 @@ impl Keeper<'_> {
     /// # Errors
     /// The step that failed, or why nothing is done.
     pub fn apply(&self, desired: Desired, destroy: bool, without: &[String]) -> Result<Applied, Failure> {
-        let lock = self.lock()?;
+        let lock = self.lock(APPLY, &desired.name)?;
         let Renewed { mut record, stale, stale_parts, changed } = self.renewed(desired)?;
         let changed = self.note_without(&mut record, without)? || changed;
         let is_new = self.is_new(&record)?;
@@ -196,6 +208,7 @@ impl Keeper<'_> {
         if applied.files > 0 || record.phase != Phase::Applied {
             self.next()?;
             self.after(&record.desired.after)?;
+            applied.after = record.desired.after.iter().map(|words| words.join(" ")).collect();
         }
         self.is_applied(record)?;
         applied.steps += self.take_out(record)?;
@@ -209,7 +222,7 @@ impl Keeper<'_> {
     /// # Errors
     /// As [`apply`](Self::apply); when a member is not there after `patience`.
     pub fn at_boot(&self, name: &str, patience: Duration) -> Result<Applied, Failure> {
-        let _lock = self.lock()?;
+        let _lock = self.lock(APPLY, name)?;
         let record = self.record(name).map_err(|bad| Failure::file(&bad.path, bad.what))?;
         let record = record.filter(|record| record.phase == Phase::Applied || record.is_made_anew());
         let Some(mut record) = record else {
@@ -248,7 +261,7 @@ impl Keeper<'_> {
             Err(why) => (self.tell)(&why.to_string()),
         }
         self.is_applied(&mut record)?;
-        Ok(Applied { steps, files: 0 })
+        Ok(Applied { steps, ..Applied::default() })
     }
 
     /// Notes that all of it was made.

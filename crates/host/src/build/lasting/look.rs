@@ -1,16 +1,17 @@
 //! What there is of what should be: each step, found by identity.
 
 use super::super::{identity, lvm, mdadm, queue, undo};
+use super::apply::APPLY;
 use super::{Failure, Keeper};
 use crate::attach;
 use crate::probe::tables;
 use crate::probe::{Content, signature};
-use crate::sys;
 use crate::sys::md::Synced;
+use crate::{at_work, sys};
 use ebbtide_model::plan::build::{BuildStep, BuildUndo};
 use ebbtide_model::shown::Shown;
 use ebbtide_provision::status::{Activity, ArraySeen};
-use ebbtide_provision::{Desired, Member, Phase, Record};
+use ebbtide_provision::{AtWork, Desired, Member, Phase, Record};
 use ebbtide_provision::{MemberSeen, MemberState};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -117,7 +118,9 @@ impl Keeper<'_> {
         let desired = &record.desired;
         let steps = desired.build.steps.iter().map(|step| self.now(step)).collect::<Result<Vec<_>, _>>()?;
         let mut drift = Vec::new();
+        let at_work = at_work::ask(&self.sys, &self.place()).filter(|at_work| at_work.name == desired.name);
         match record.phase {
+            _ if at_work.is_some() => {}
             Phase::Applied => {}
             Phase::Applying => drift.push(format!(
                 "`ebb apply` was ended before it was done; run it again, or `ebb undo {}`",
@@ -158,7 +161,31 @@ impl Keeper<'_> {
             .zip(&steps)
             .any(|(step, now)| step.undo.as_ref().is_some_and(destroys) && *now != StepState::Stands);
         let (members, doing) = self.members(desired);
-        Ok(ArraySeen { members, doing, drift, missing })
+        let at_work = at_work.map(|at_work| {
+            // What is not made yet, or is being taken away, has not drifted.
+            drift.clear();
+            let step = (at_work.command == APPLY).then(|| self.at_step(record, &steps)).flatten();
+            AtWork { step, ..at_work }
+        });
+        Ok(ArraySeen { members, doing, drift, missing, at_work })
+    }
+
+    /// Where an apply of `record` is that is at work, by what there is of its `steps`.
+    fn at_step(&self, record: &Record, steps: &[StepState]) -> Option<String> {
+        let desired = &record.desired;
+        let is_open = |(index, (step, now)): &(usize, (&BuildStep, &StepState))| {
+            let is_noted = step.undo.as_ref().is_none_or(destroys);
+            **now != StepState::Stands || is_noted && *index >= record.done
+        };
+        if let Some((index, (step, _))) = desired.build.steps.iter().zip(steps).enumerate().find(is_open) {
+            return Some(format!("step {} of {}, `{}`", index + 1, steps.len(), step.action));
+        }
+        if let Some((part, ..)) = self.pending(desired).ok()?.first() {
+            return Some(format!("all steps are done, and {} is written", part.path.shown()));
+        }
+        let after = desired.after.iter().map(|words| format!("`{}`", words.join(" "))).collect::<Vec<_>>();
+        let is_after = record.phase != Phase::Applied && !after.is_empty();
+        is_after.then(|| format!("what follows a change of files, {}", after.join(", ")))
     }
 
     /// Members as the kernel knows them, and what the arrays over them do.

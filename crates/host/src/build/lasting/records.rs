@@ -1,7 +1,7 @@
 //! Records on disk: each is replaced as a whole, durably.
 
 use super::{Failure, Keeper};
-use crate::sys;
+use crate::{at_work, sys};
 use ebbtide_door::own::Locked;
 use ebbtide_door::{Directory, own, read};
 use ebbtide_provision::Record;
@@ -21,20 +21,17 @@ pub struct Unreadable {
 }
 
 impl Keeper<'_> {
-    /// Holds off every other `ebb` that would change what stays on this host, until it is dropped.
+    /// Holds off every other `ebb` that would change what stays on this host, until it is dropped; `command` is at work on `name`.
     ///
     /// # Errors
     /// When another one is at it, or there can be no records.
-    pub fn lock(&self) -> Result<Locked, Failure> {
+    pub(super) fn lock(&self, command: &str, name: &str) -> Result<Locked, Failure> {
         let place = self.place();
         Directory::make_all(&place).map_err(|error| Failure::file(&place, error))?;
-        let path = place.join("lock");
-        own::try_lock(&path).map_err(|error| Failure::file(&path, error))?.ok_or_else(|| {
-            Failure::Refused(
-                "another `ebb apply` or `ebb undo` is at work on this host; wait until it has ended"
-                    .to_owned(),
-            )
-        })
+        let taken = at_work::take(&self.sys, &place, command, name);
+        taken
+            .map_err(|error| Failure::file(&place, error))?
+            .ok_or_else(|| Failure::Refused(at_work::refusal(&self.sys, &place, "`ebb apply` or `ebb undo`")))
     }
 
     /// Every record of this host, by name.

@@ -62,6 +62,71 @@ fn applied_again_nothing_changes_and_undone_nothing_is_left() {
     }
 }
 
+#[test]
+fn an_apply_that_is_at_work_is_told_and_not_taken_for_one_that_was_ended() {
+    let mut steps = std::collections::BTreeSet::new();
+    for (stack, lines) in STACKS {
+        for boundary in (1..).step_by(3) {
+            let machine = Machine::new();
+            machine.shows_own_process();
+            let desired = machine.desired(lines, ebbtide_provision::Class::Persistent);
+            machine.halt_in(boundary);
+            let apply = || machine.keep(|keeper| keeper.apply(desired.clone(), false, &[]));
+            if unless_killed(apply).is_some() {
+                break;
+            }
+            machine.live();
+            let begun = |record: &Record| record.phase == ebbtide_provision::Phase::Applying;
+            let Some(record) = machine.record().filter(begun) else { continue };
+            let ended = |drift: &[String]| drift.iter().any(|line| line.contains("was ended before"));
+            let seen = machine.status();
+            assert!(ended(&seen.drift) && seen.at_work.is_none(), "{stack}, {boundary}: {seen:?}");
+            let look_while = |name: &str| {
+                machine.keep(|keeper| {
+                    let _lock = keeper.lock(apply::APPLY, name).expect("is free");
+                    keeper.look(&record).expect("looks")
+                })
+            };
+            let seen = look_while("another");
+            assert!(ended(&seen.drift) && seen.at_work.is_none(), "{stack}, {boundary}: {seen:?}");
+            let seen = look_while("data");
+            let at_work = seen.at_work.as_ref().expect("is told");
+            assert!(seen.drift.is_empty() && at_work.pid == std::process::id(), "{stack}: {seen:?}");
+            steps.extend(at_work.step.clone());
+        }
+    }
+    for wanted in [
+        "`mkfs.xfs ",
+        "`mdadm --create ",
+        "all steps are done, and /etc/",
+        "what follows a change of files, `udevadm control --reload`, `systemctl daemon-reload`, `update-initramfs -u`",
+    ] {
+        assert!(steps.iter().any(|step| step.contains(wanted)), "{wanted}: {steps:#?}");
+    }
+}
+
+#[test]
+fn what_a_resumed_apply_did_is_counted() {
+    let mut commands_alone = 0;
+    for command in 0.. {
+        let machine = Machine::new();
+        let desired = machine.desired(STACKS[0].1, ebbtide_provision::Class::Persistent);
+        let apply = || machine.keep(|keeper| keeper.apply(desired.clone(), false, &[]));
+        machine.die_in(command, machine::Torn::Before);
+        if unless_killed(apply).is_some() {
+            break;
+        }
+        machine.live();
+        let resumed = apply().expect("applies");
+        assert!(!resumed.is_nothing(), "{command}: {resumed:?}");
+        if (resumed.steps, resumed.files) == (0, 0) {
+            assert!(resumed.after.contains(&"update-initramfs -u".to_owned()), "{resumed:?}");
+            commands_alone += 1;
+        }
+    }
+    assert!(commands_alone > 0);
+}
+
 /// Undoes it, which does what a dry run has said, and that has touched nothing.
 fn undone_as_planned(machine: &Machine, destroy: bool, stack: &str) {
     let before = machine.everything();

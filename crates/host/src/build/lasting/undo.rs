@@ -30,7 +30,7 @@ impl Keeper<'_> {
     pub fn undo(&self, name: &str, destroy: bool) -> Result<Undone, Failure> {
         // Where there is nothing to take away, nothing is made either.
         let unknown = self.record(name).is_ok_and(|record| record.is_none());
-        let _lock = if unknown { None } else { Some(self.lock()?) };
+        let _lock = if unknown { None } else { Some(self.lock("ebb undo", name)?) };
         let record = self.record(name).map_err(|bad| Failure::file(&bad.path, bad.what))?;
         let mut record = record.ok_or_else(|| no_such(name))?;
         let mut undone = Undone::default();

@@ -127,6 +127,12 @@ impl Machine {
         *self.initramfs.borrow_mut() = text;
     }
 
+    /// The process of the test is one of the machine's.
+    pub fn shows_own_process(&self) {
+        let pid = std::process::id();
+        std::os::unix::fs::symlink(format!("/proc/{pid}"), self.at(&format!("/proc/{pid}"))).expect("links");
+    }
+
     pub fn sys(&self) -> Sys {
         Sys::below(self.root.path())
     }

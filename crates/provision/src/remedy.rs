@@ -1,0 +1,61 @@
+//! How members that an array does without come back.
+
+use crate::Record;
+use crate::hosts::{HostState, HostStatus};
+use crate::member::{MemberState, MemberStatus};
+use ebbtide_model::plan::build::BuildUndo;
+
+/// What to do for the `members` of `record` that are not in use and do not come back by themselves: a sentence for each, one for all those of a host
+/// that is gone. Those of a host that was taken out on purpose need nothing. The array itself is not running where it is `missing`.
+pub(crate) fn remedies(
+    record: &Record,
+    members: &[MemberStatus],
+    hosts: &[HostStatus],
+    missing: bool,
+) -> Vec<String> {
+    let host_is =
+        |name: &str, state: HostState| hosts.iter().any(|host| host.name == name && host.state == state);
+    let gone = hosts.iter().filter(|host| host.state == HostState::Gone);
+    let mut remedies: Vec<String> = gone
+        .map(|host| {
+            format!(
+                "host {}: attach its volumes again with the same `ebb attach`, and then run the same `ebb apply`",
+                host.name
+            )
+        })
+        .collect();
+    for (member, status) in record.desired.members.iter().zip(members) {
+        let of_host = member.host.as_deref();
+        if of_host.is_some_and(|name| host_is(name, HostState::Gone) || host_is(name, HostState::Out)) {
+            continue;
+        }
+        let path = &member.path;
+        let there = match status.state {
+            MemberState::InUse | MemberState::Resyncing => continue,
+            // What starts the array takes them into use.
+            MemberState::Unused | MemberState::Faulty if missing => continue,
+            MemberState::Unused => None,
+            MemberState::Faulty => Some("see why the array has thrown it out".to_owned()),
+            MemberState::Unreachable => Some(format!("see why {path} does not answer")),
+            MemberState::Missing => Some(format!("there is no {path}; connect it again")),
+        };
+        let array = record.desired.build.steps.iter().find_map(|step| match &step.undo {
+            Some(BuildUndo::StopMd { device, members, .. }) if members.contains(path) => Some((step, device)),
+            _ => None,
+        });
+        let back = match array {
+            Some((step, device)) if !missing && !record.desired.is_across_hosts(step) => {
+                let remove = match status.state {
+                    MemberState::Faulty => format!("`mdadm {device} --remove {path}` and "),
+                    _ => String::new(),
+                };
+                format!("{remove}`mdadm {device} --re-add {path}`")
+            }
+            _ => "the same `ebb apply`".to_owned(),
+        };
+        let there = there.map_or_else(String::new, |there| format!("{there}, and then "));
+        let on = of_host.map_or_else(String::new, |name| format!(" on host {name}"));
+        remedies.push(format!("volume {}{on}: {there}{back}", member.name));
+    }
+    remedies
+}

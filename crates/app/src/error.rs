@@ -59,6 +59,9 @@ impl From<RunnerError> for CliError {
         let said = error.to_string();
         match error {
             RunnerError::Lab(error) => error.into(),
+            RunnerError::Hosts(error) if error.is_stop() => {
+                CliError::Interrupted("nothing was measured".to_owned())
+            }
             RunnerError::Verify(VerifyError::Stopped) => CliError::Interrupted(said),
             RunnerError::Verify(error) if error.is_usage() => CliError::Usage(said),
             RunnerError::Adapt(_) => CliError::Usage(said),

@@ -17,7 +17,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub fn stoppable(quiet: bool) -> Result<Arc<Control>, CliError> {
     let control = Arc::new(Control::default());
     stop_on_signals(control.clone(), quiet)
-        .and_then(|()| file_size_limit_is_an_error())
         .map_err(|error| CliError::Failed(format!("cannot set up signal handlers: {error}")))?;
     Ok(control)
 }
@@ -50,7 +49,9 @@ fn ignored(status: &str) -> u64 {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// A write beyond `ulimit -f` gives an error that can be told, instead of ending the program.
-fn file_size_limit_is_an_error() -> io::Result<()> {
-    signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false))).map(|_| ())
+/// From now on a write beyond `ulimit -f` gives an error that can be told, instead of ending the program. Programs that it starts are
+/// ended by it as ever.
+pub fn file_size_limit_is_an_error() {
+    // Where it cannot be set up, that is said by nobody, and nothing else is different.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
 }

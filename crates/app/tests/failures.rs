@@ -335,3 +335,58 @@ fn a_lease_that_is_not_given_up_is_said() {
     let output = home.ebb("bench leased --size 1m --runtime 20ms --rw read").output().unwrap();
     assert_eq!(status(&output), 0, "{output:?}");
 }
+
+#[test]
+fn a_message_is_short_however_long_the_line_is_that_it_quotes() {
+    let home = Home::new();
+    let long = "x".repeat(1 << 20);
+    let number = "9".repeat(1 << 20);
+    let before = format!("name = \"a\"\ndescription = \"{long}\" = {long}\n");
+    let behind = format!("name = \"a\"\nvolumes = {{ v = {{ note = \"{long}\", sizes = 1 }} }}\n");
+    let all = [
+        ("a.fio", format!("[a]\nsize={number}z\n"), "fio a.fio", "a.fio:2"),
+        ("b.fio", format!("{long}\n"), "fio b.fio", "write `[global]` above it"),
+        ("c.fio", format!("[{long}\n"), "fio c.fio", "write `[name]`"),
+        ("d.fio", format!("[a]\n{long}=1\nsize=1m\n"), "fio d.fio", "d.fio:2"),
+        ("e.toml", before, "experiment check e.toml", "e.toml:2"),
+        ("f.toml", behind, "experiment check f.toml", "sizes"),
+        (
+            "g.toml",
+            format!("[[volume_type]]\nprovider = \"{long}\"\nid = {long}\n"),
+            "catalog list --catalog g.toml",
+            "g.toml",
+        ),
+        ("h.json", format!("{{\"InstanceTypes\": \"{long}\"}}"), "catalog import h.json", ""),
+        ("i.csv", format!("1.03,2,vm,1G,{long},,,\n"), "import i.csv", ""),
+        ("j.json", format!("{{\"fio version\": \"fio-3.33\", \"jobs\": \"{long}\"}}"), "import j.json", ""),
+        ("k.toml", format!("capacity = \"{number}\"\n"), "plan k.toml", "k.toml:1"),
+        ("l.txt", format!("Device {long}\n{long} 1 2\n"), "explain --iostat l.txt", ""),
+        ("m", String::new(), &format!("show {}", &long[..100_000]), "ebb list"),
+    ];
+    for (name, text, line, wanted) in all {
+        home.write(name, &text);
+        let refused = home.ebb(line).output().unwrap();
+        let said = common::stderr(&refused);
+        let name = &line[..line.len().min(40)];
+        assert!((1..=2).contains(&common::status(&refused)), "{name}: {}", &said[..said.len().min(3000)]);
+        assert!(said.len() < 20_000, "{name}: {} bytes", said.len());
+        assert!(said.contains(wanted), "{name}: {said}");
+        let answer = home.ebb(line).arg("--json").output().unwrap();
+        assert!(answer.stdout.len() + answer.stderr.len() < 20_000, "{name} --json: {}", answer.stdout.len());
+    }
+}
+
+#[test]
+fn a_limit_of_the_size_of_files_is_told_in_words() {
+    let home = Home::new();
+    home.write("tiny.toml", &common::tiny("", common::SHORT));
+    let line = format!("ulimit -f 0; exec {} run tiny.toml --on sim", common::EBB);
+    let refused = home.command("sh").args(["-c", &line]).output().unwrap();
+    assert!(common::status(&refused) == 1 && common::stderr(&refused).contains("ulimit -f"), "{refused:?}");
+    let line = format!("ulimit -f 0; exec {} catalog list >out", common::EBB);
+    let refused = home.command("sh").args(["-c", &line]).output().unwrap();
+    assert!(
+        common::status(&refused) == 1 && common::stderr(&refused).contains("File too large"),
+        "{refused:?}"
+    );
+}

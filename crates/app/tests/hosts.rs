@@ -245,6 +245,120 @@ fn an_interrupt_ends_all_and_keeps_what_had_finished() {
     nothing_left(&home);
 }
 
+/// A home in which `ssh` is a script of these cases of what is asked: `question` (which ebb is there), `copy` and `worker`. What has no case
+/// is done by a shell of this host. `here NAME` notes that it has come there, and which process it is.
+fn with_ssh(home: &Home, cases: &str) -> String {
+    let ebb = Path::new(common::EBB).parent().unwrap();
+    let script = format!(
+        r#"#!/bin/sh
+here() {{ echo $$ >at-$1.new && mv at-$1.new at-$1; }}
+for command; do :; done
+case $command in *copy-*) asked=copy;; *worker*) asked=worker;; *) asked=question;; esac
+case $asked in
+{cases}
+*) exec sh -c "$command";;
+esac
+"#
+    );
+    std::fs::create_dir_all(home.path("bin")).unwrap();
+    let ssh = home.write("bin/ssh", &script);
+    common::tool("chmod", &["755", ssh.to_str().unwrap()]);
+    home.write("two.toml", &two(ONCE, "200ms"));
+    format!("{}:{}:{}", home.path("bin").display(), ebb.display(), std::env::var("PATH").unwrap())
+}
+
+const OVER_SSH: &str = "run two.toml --hosts alpha,beta --seed 3";
+
+#[test]
+fn a_host_that_answers_without_an_end_is_given_up_and_named() {
+    for stream in ["", ">&2"] {
+        let home = Home::new();
+        let path = with_ssh(&home, &format!("question) exec cat /dev/zero {stream};;"));
+        let refused = home.ebb(OVER_SSH).env("PATH", path).output().unwrap();
+        let said = stderr(&refused);
+        assert!(
+            status(&refused) == 1 && said.contains("alpha answered with more than 65536 bytes"),
+            "{said}"
+        );
+        nothing_left(&home);
+    }
+}
+
+/// Hosts that say nothing any more, from some point on: what they do, the options, and what is said of them.
+const SILENT: [(&str, &str, &str); 4] = [
+    ("question) here it; exec sleep 1000;;", "", "says nothing: nothing came of it for 25 s"),
+    (
+        "question) exit 120;; copy) here it; exec sleep 1000;;",
+        "--copy-ebb",
+        "could not be copied there: nothing came of it for 25 s",
+    ),
+    ("worker) here it; exec sleep 1000;;", "", "is lost: it has said nothing for 25 s"),
+    (
+        "worker) ebb worker </dev/null; here it; exec sleep 1000;;",
+        "",
+        "is lost: it has said nothing for 25 s",
+    ),
+];
+
+#[test]
+fn a_host_that_says_nothing_is_given_up_and_named() {
+    let running = SILENT.map(|(cases, options, wanted)| {
+        let home = Home::new();
+        let path = with_ssh(&home, cases);
+        let mut command = home.ebb(&format!("{OVER_SSH} {options}"));
+        let child = command.env("PATH", path).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        (home, child, wanted)
+    });
+    for (home, child, wanted) in running {
+        let ended = child.wait_with_output().unwrap();
+        let said = stderr(&ended);
+        let named =
+            said.contains(&format!("alpha {wanted}")) || said.contains(&format!("alpha: ebb {wanted}"));
+        assert!(status(&ended) == 1 && named, "{wanted}: {said}");
+        gone(&home);
+    }
+}
+
+/// Waits until the process that has come to `here it` is gone.
+fn gone(home: &Home) {
+    let pid = std::fs::read_to_string(home.path("at-it")).unwrap();
+    let line = format!("/proc/{}/cmdline", pid.trim());
+    while std::fs::read(&line).is_ok_and(|line| line.starts_with(b"sleep")) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn one_interrupt_ends_it_whatever_it_waits_for() {
+    for (cases, options, _) in SILENT {
+        let home = Home::new();
+        let path = with_ssh(&home, cases);
+        let mut command = home.interruptible(&format!("{OVER_SSH} {options}"));
+        let child = command.env("PATH", path).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        while !home.path("at-it").exists() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        common::tool("kill", &["-INT", &child.id().to_string()]);
+        let ended = child.wait_with_output().unwrap();
+        assert_eq!(status(&ended), 130, "{cases}: {}", stderr(&ended));
+        gone(&home);
+    }
+}
+
+#[test]
+fn a_process_that_keeps_the_streams_of_a_worker_holds_nothing_up() {
+    let home = Home::new();
+    let keeps = "worker) setsid sh -c 'echo $$ >>left; exec sleep 1000' & exec ebb worker;;";
+    let path = with_ssh(&home, keeps);
+    let ran = home.ebb(OVER_SSH).env("PATH", path).output().unwrap();
+    let left = std::fs::read_to_string(home.path("left")).unwrap();
+    for pid in left.lines() {
+        common::tool("kill", &["-KILL", pid]);
+    }
+    assert!([0, 3].contains(&status(&ran)), "{}", stderr(&ran));
+    nothing_left(&home);
+}
+
 #[test]
 fn a_host_that_ssh_cannot_reach_is_said_with_what_to_try() {
     let home = Home::new();

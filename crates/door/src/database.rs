@@ -142,6 +142,11 @@ fn is_file(pin: &File, path: &Path) -> Result<Metadata, DoorError> {
 /// follows none.
 fn resolved(path: &Path) -> io::Result<PathBuf> {
     let missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    let written = path.as_os_str().as_encoded_bytes();
+    if written.ends_with(b"/") || written.ends_with(b"/.") {
+        let what = "it is written as a directory; leave out what is behind the name";
+        return Err(io::Error::new(io::ErrorKind::IsADirectory, what));
+    }
     let above = match std::fs::canonicalize(path) {
         Err(error) if missing(&error) => path.parent().zip(path.file_name()),
         other => return other,

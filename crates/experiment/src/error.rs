@@ -1,6 +1,6 @@
 //! What can be wrong with an experiment file: where it is, what is wrong, and what to write instead.
 
-use ebbtide_model::shown::{self, escape, one_line};
+use ebbtide_model::shown::{self, EXCERPT_MOST, LINE_MOST, escape, one_line, shortened};
 use ebbtide_model::units::UnitError;
 use serde::Serialize;
 use std::fmt;
@@ -117,7 +117,9 @@ pub struct ExperimentError {
     pub column: usize,
     /// How many characters of the line it is about, at least 1.
     pub width: usize,
-    /// The text of the line on which it begins.
+    /// Characters of the line on which it begins that are left out before [`source_line`](Self::source_line).
+    pub left_out: usize,
+    /// The text of that line around it: a line may have any length.
     pub source_line: String,
     /// What is wrong and what to write.
     pub problem: Problem,
@@ -158,8 +160,8 @@ impl ExperimentErrors {
                 file: self.file_name.clone(),
                 line: error.line,
                 column: error.column,
-                message: error.problem.mistake.to_string(),
-                help: error.problem.remedy.clone(),
+                message: shortened(&error.problem.mistake.to_string()).into_owned(),
+                help: shortened(&error.problem.remedy).into_owned(),
             })
             .collect()
     }
@@ -174,13 +176,14 @@ impl fmt::Display for ExperimentErrors {
             if index > 0 {
                 writeln!(f, "\n")?;
             }
-            let ExperimentError { line, column, width, source_line, problem } = error;
+            let ExperimentError { line, column, width, left_out, source_line, problem } = error;
             let Problem { mistake, remedy } = problem;
             let number = line.to_string();
             let gutter = " ".repeat(number.len());
             // What stands in front of the caret and above it, as it is shown: tabs stay tabs, controls are longer.
             let text_of = |from: usize, length: usize| source_line.chars().skip(from).take(length).collect();
-            let (before, marked): (String, String) = (text_of(0, column - 1), text_of(column - 1, *width));
+            let at = column - 1 - left_out;
+            let (before, marked): (String, String) = (text_of(0, at), text_of(at, *width));
             let source_line = escape(source_line);
             let indent: String = escape(&before)
                 .chars()
@@ -206,11 +209,18 @@ pub(super) fn locate(text: &str, span: Range<usize>, problem: Problem) -> Experi
     let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
     let source_line = text[line_start..].lines().next().unwrap_or("");
     let end = floor_char_boundary(text, span.end).clamp(start, (line_start + source_line.len()).max(start));
+    let column = text[line_start..start].chars().count() + 1;
+    let (mut left_out, mut kept) = (0, source_line.to_owned());
+    if source_line.chars().nth(LINE_MOST).is_some() {
+        left_out = column.saturating_sub(EXCERPT_MOST);
+        kept = source_line.chars().skip(left_out).take(2 * EXCERPT_MOST).collect();
+    }
     ExperimentError {
         line: text[..line_start].matches('\n').count() + 1,
-        column: text[line_start..start].chars().count() + 1,
-        width: text[start..end].chars().count().max(1),
-        source_line: source_line.to_owned(),
+        column,
+        width: text[start..end].chars().take(EXCERPT_MOST).count().max(1),
+        left_out,
+        source_line: kept,
         problem,
     }
 }

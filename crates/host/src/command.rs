@@ -1,13 +1,16 @@
 //! Running programs: argument vectors only, never a shell; errors show the command and what it said.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{self, Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// What a program left behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +40,23 @@ pub enum CommandError {
     /// It could not be started.
     #[error("`{command}` could not be started: {why}")]
     Start { command: String, why: String },
+    /// It printed without an end, and was ended.
+    #[error("`{command}` printed more than {most} bytes, and was ended")]
+    Endless { command: String, most: u64 },
+    /// It was ended before it had done what it was to do.
+    #[error("`{command}` was ended: {why}")]
+    GivenUp { command: String, why: GivenUp },
+}
+
+/// Why somebody is not waited for any longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum GivenUp {
+    /// The user has stopped all of it.
+    #[error("stopped")]
+    Stopped,
+    /// Nothing came of it for so many seconds.
+    #[error("nothing came of it for {0} s")]
+    Silent(u64),
 }
 
 /// Runs programs. Tests answer with recorded outputs.
@@ -82,89 +102,208 @@ pub fn installed(program: &str) -> bool {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Real;
 
-impl Real {
-    fn start(program: &str, arguments: &[&str], stdin: Stdio, input: &[u8]) -> Result<Output, CommandError> {
-        let path = std::env::var("PATH").unwrap_or_default();
-        let child = Command::new(program)
-            .args(arguments)
-            .env("LC_ALL", "C")
-            .env("PATH", format!("{path}:{ADMIN_PLACES}"))
-            // A journal's lock is inherited on purpose, and LVM would complain about it.
-            .env("LVM_SUPPRESS_FD_WARNINGS", "1")
-            .stdin(stdin)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            // Ctrl-C ends this program in its own order; it must not end an mdadm in the middle of its work.
-            .process_group(0)
-            .spawn();
-        let output = child.and_then(|mut child| {
-            if let Some(mut stdin) = child.stdin.take() {
-                // A program that ends without reading it says why itself.
-                let _ = stdin.write_all(input);
-            }
-            bounded(child)
-        });
-        match output {
-            Ok(done) => Ok(Output {
-                status: done.status.code(),
-                stdout: done.stdout,
-                stderr: String::from_utf8_lossy(&done.stderr).into_owned(),
-            }),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                Err(CommandError::Missing(program.to_owned()))
-            }
-            Err(e) => Err(CommandError::Start {
-                command: Shown(program, arguments).to_string(),
-                why: e.to_string(),
-            }),
+/// A running program, with what it may take.
+fn start(
+    program: &str,
+    arguments: &[&str],
+    (stdin, input): (Stdio, &[u8]),
+    most: u64,
+    given_up: Option<&mut dyn FnMut() -> Option<GivenUp>>,
+) -> Result<Output, CommandError> {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let child = Command::new(program)
+        .args(arguments)
+        .env("LC_ALL", "C")
+        .env("PATH", format!("{path}:{ADMIN_PLACES}"))
+        // A journal's lock is inherited on purpose, and LVM would complain about it.
+        .env("LVM_SUPPRESS_FD_WARNINGS", "1")
+        .stdin(stdin)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        // Ctrl-C ends this program in its own order; it must not end an mdadm in the middle of its work.
+        .process_group(0)
+        .spawn();
+    let output = child.map_err(Unheard::from).and_then(|mut child| {
+        if let Some(mut stdin) = child.stdin.take() {
+            // A program that ends without reading it says why itself.
+            let _ = stdin.write_all(input);
         }
+        let said = hear(&mut child, most, given_up);
+        if said.is_err() {
+            end_group(&mut child);
+        }
+        said
+    });
+    let command = || Shown(program, arguments).to_string();
+    match output {
+        Ok(done) => Ok(Output {
+            status: done.status.code(),
+            stdout: done.stdout,
+            stderr: String::from_utf8_lossy(&done.stderr).into_owned(),
+        }),
+        Err(Unheard::Failed(e)) if e.kind() == io::ErrorKind::NotFound => {
+            Err(CommandError::Missing(program.to_owned()))
+        }
+        Err(Unheard::Failed(e)) => Err(CommandError::Start { command: command(), why: e.to_string() }),
+        Err(Unheard::Endless) => Err(CommandError::Endless { command: command(), most }),
+        Err(Unheard::GivenUp(why)) => Err(CommandError::GivenUp { command: command(), why }),
     }
 }
 
 /// Most bytes of each stream of a program that are kept: what is read of programs has some hundred KiB.
 const SAID_MOST: u64 = 64 << 20;
+/// How often it is asked whether a program is still waited for.
+const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// Waits for `child`, which is killed where it prints more than [`SAID_MOST`].
-fn bounded(mut child: Child) -> io::Result<process::Output> {
-    fn take(stream: Option<impl Read>) -> io::Result<(Vec<u8>, bool)> {
-        let mut said = Vec::new();
-        let Some(stream) = stream else { return Ok((said, false)) };
-        stream.take(SAID_MOST + 1).read_to_end(&mut said)?;
-        let is_more = said.len() as u64 > SAID_MOST;
-        Ok((said, is_more))
+/// Why it is not known what a program said.
+enum Unheard {
+    Failed(io::Error),
+    Endless,
+    GivenUp(GivenUp),
+}
+
+impl From<io::Error> for Unheard {
+    fn from(error: io::Error) -> Self {
+        Unheard::Failed(error)
     }
-    let (out, errors) = (child.stdout.take(), child.stderr.take());
-    let child = Mutex::new(child);
-    // Killed at once where one of the two has no end: the other may be waited for.
-    let kept = |stream: io::Result<(Vec<u8>, bool)>| {
-        let (said, is_more) = stream?;
-        if is_more {
-            child.lock().unwrap_or_else(PoisonError::into_inner).kill()?;
-            return Err(io::Error::other(format!("it printed more than {SAID_MOST} bytes, and was ended")));
+}
+
+/// Waits for the end of `child`, unless it prints more than `most` bytes on one of its streams, or is given up.
+fn hear(
+    child: &mut Child,
+    most: u64,
+    mut given_up: Option<&mut dyn FnMut() -> Option<GivenUp>>,
+) -> Result<process::Output, Unheard> {
+    let mut streams = [child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from)]
+        .map(|stream| stream.map(File::from));
+    let mut said = [Vec::new(), Vec::new()];
+    let mut piece = vec![0; 1 << 16];
+    let mut patience =
+        || given_up.as_mut().and_then(|given_up| given_up()).map_or(Ok(()), |why| Err(Unheard::GivenUp(why)));
+    while streams.iter().any(Option::is_some) {
+        patience()?;
+        let ready = ready(&streams)?;
+        for ((stream, said), _) in streams.iter_mut().zip(&mut said).zip(ready).filter(|(_, ready)| *ready) {
+            let length = stream.as_mut().map_or(Ok(0), |stream| stream.read(&mut piece))?;
+            said.extend_from_slice(&piece[..length]);
+            if said.len() as u64 > most {
+                return Err(Unheard::Endless);
+            }
+            if length == 0 {
+                *stream = None;
+            }
         }
-        Ok(said)
-    };
-    let (stdout, stderr) = std::thread::scope(|scope| {
-        let errors = scope.spawn(|| kept(take(errors)));
-        let stdout = kept(take(out));
-        (stdout, errors.join().unwrap_or_else(|_| Err(io::Error::other("a thread broke"))))
-    });
-    let status = child.lock().unwrap_or_else(PoisonError::into_inner).wait()?;
-    Ok(process::Output { status, stdout: stdout?, stderr: stderr? })
+    }
+    let [stdout, stderr] = said;
+    loop {
+        // It closes its streams as it ends.
+        if let Some(status) = child.try_wait()? {
+            return Ok(process::Output { status, stdout, stderr });
+        }
+        patience()?;
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Which of `streams` have something to read, or have ended; none of them may, within a while.
+fn ready(streams: &[Option<File>; 2]) -> io::Result<[bool; 2]> {
+    let open = streams.iter().flatten();
+    let mut asked: Vec<PollFd<'_>> = open.map(|stream| PollFd::new(stream, PollFlags::IN)).collect();
+    match poll(&mut asked, Some(&TICK)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let mut said = asked.iter().map(|asked| !asked.revents().is_empty());
+    Ok([0, 1].map(|stream: usize| streams[stream].is_some() && said.next() == Some(true)))
+}
+
+/// Ends `child`, which was started in a process group of its own, and whatever it started there.
+pub fn end_group(child: &mut Child) {
+    if !matches!(child.try_wait(), Ok(None)) {
+        return;
+    }
+    let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
+    let _ = child.wait();
 }
 
 impl Runner for Real {
     fn run_with(&self, program: &str, arguments: &[&str], input: &[u8]) -> Result<Output, CommandError> {
-        let stdin = if input.is_empty() { Stdio::null() } else { Stdio::piped() };
-        Real::start(program, arguments, stdin, input)
+        start(program, arguments, (stdin_for(input), input), SAID_MOST, None)
     }
 
     fn run_on(&self, program: &str, arguments: &[&str], file: &File) -> Result<Output, CommandError> {
-        let stdin = file.try_clone().map_err(|error| CommandError::Start {
-            command: Shown(program, arguments).to_string(),
-            why: error.to_string(),
-        })?;
-        Real::start(program, arguments, Stdio::from(stdin), b"")
+        start(program, arguments, (same(program, arguments, file)?.into(), b""), SAID_MOST, None)
+    }
+}
+
+fn stdin_for(input: &[u8]) -> Stdio {
+    if input.is_empty() { Stdio::null() } else { Stdio::piped() }
+}
+
+/// `file` once more, to be given away; who reads it moves the place in both.
+fn same(program: &str, arguments: &[&str], file: &File) -> Result<File, CommandError> {
+    file.try_clone().map_err(|error| CommandError::Start {
+        command: Shown(program, arguments).to_string(),
+        why: error.to_string(),
+    })
+}
+
+/// How long somebody may let others wait who takes, byte by byte, what he is sent.
+#[derive(Debug)]
+pub struct Patience<'a> {
+    stop: &'a AtomicBool,
+    most: Duration,
+    begun: Instant,
+    moved: Instant,
+    at: u64,
+}
+
+impl<'a> Patience<'a> {
+    /// For so long nothing may move, and no longer than until `stop` is set.
+    pub fn new(stop: &'a AtomicBool, most: Duration) -> Patience<'a> {
+        let now = Instant::now();
+        Patience { stop, most, begun: now, moved: now, at: 0 }
+    }
+
+    /// Whether it is over where `at` of `all` bytes have been taken.
+    pub fn is_over(&mut self, at: u64, all: u64) -> Option<GivenUp> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Some(GivenUp::Stopped);
+        }
+        if at != self.at {
+            (self.at, self.moved) = (at, Instant::now());
+        }
+        // The last of it may be in buffers on the way, which takes no longer than what went before.
+        let on_the_way = if at >= all { self.moved - self.begun } else { Duration::ZERO };
+        let is_over = self.moved.elapsed() > self.most + on_the_way;
+        is_over.then_some(GivenUp::Silent(self.most.as_secs()))
+    }
+}
+
+/// Runs programs that speak for another host, such as `ssh`: whatever is at the other end, they end in time, and what they say fits.
+#[derive(Debug, Clone, Copy)]
+pub struct Within<'a> {
+    /// Ends them where it is set.
+    pub stop: &'a AtomicBool,
+    /// So long an answer may take; with a file, nothing of it may be taken for so long.
+    pub patience: Duration,
+    /// Most bytes of each of their streams.
+    pub most: u64,
+}
+
+impl Runner for Within<'_> {
+    fn run_with(&self, program: &str, arguments: &[&str], input: &[u8]) -> Result<Output, CommandError> {
+        let mut patience = Patience::new(self.stop, self.patience);
+        let mut given_up = || patience.is_over(0, 0);
+        start(program, arguments, (stdin_for(input), input), self.most, Some(&mut given_up))
+    }
+
+    fn run_on(&self, program: &str, arguments: &[&str], file: &File) -> Result<Output, CommandError> {
+        let stdin = same(program, arguments, file)?;
+        let all = file.metadata().map_or(0, |file| file.len());
+        let (mut patience, mut place) = (Patience::new(self.stop, self.patience), file);
+        let mut given_up = || patience.is_over(place.stream_position().unwrap_or(0), all);
+        start(program, arguments, (stdin.into(), b""), self.most, Some(&mut given_up))
     }
 }
 
@@ -386,6 +525,85 @@ mod tests {
             let error = Real.run("sh", &arguments).expect_err("has no end").to_string();
             assert!(error.contains("printed more than"), "{error}");
         }
+    }
+
+    /// `sh -c SCRIPT`, whose answer may take so long.
+    fn within(stop: &AtomicBool, patience: Duration, script: &str) -> Result<Output, CommandError> {
+        Within { stop, patience, most: 1 << 16 }.run("sh", &["-c", script])
+    }
+
+    const LONG: Duration = Duration::from_secs(1000);
+    const SHORT: Duration = Duration::from_millis(200);
+
+    #[test]
+    fn an_answer_of_another_host_is_bounded_in_bytes_and_in_time() {
+        let go = AtomicBool::new(false);
+        for script in ["exec cat /dev/zero", "exec cat /dev/zero >&2"] {
+            let endless = within(&go, LONG, script).expect_err("has no end");
+            assert!(matches!(endless, CommandError::Endless { most: 65_536, .. }), "{endless}");
+        }
+        // Silent; slow without an end; deaf to signals; with its streams closed; and one that leaves them to another.
+        let slow = "while :; do echo x; sleep 0.05; done";
+        for script in
+            ["exec sleep 1000", slow, "trap '' TERM INT; sleep 1000; :", "exec >&- 2>&-; sleep 1000"]
+        {
+            let silent = within(&go, SHORT, script).expect_err(script);
+            assert!(
+                matches!(silent, CommandError::GivenUp { why: GivenUp::Silent(_), .. }),
+                "{script}: {silent}"
+            );
+        }
+        let left = within(&go, SHORT, "setsid sleep 5 & exit 0").expect_err("its streams stay open");
+        assert!(matches!(left, CommandError::GivenUp { why: GivenUp::Silent(_), .. }), "{left}");
+        assert_eq!(within(&go, LONG, "echo said").expect("answers").text(), "said\n");
+    }
+
+    #[test]
+    fn whoever_is_given_up_is_gone_with_all_that_he_started() {
+        let place = tempfile::tempdir().expect("a directory");
+        let pid = place.path().join("pid");
+        let script = format!("sh -c 'echo $$ >{0}.new; mv {0}.new {0}; exec sleep 1000'; :", pid.display());
+        let stop = AtomicBool::new(false);
+        let ended = std::thread::scope(|scope| {
+            let asked = scope.spawn(|| within(&stop, LONG, &script));
+            while !pid.exists() {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            stop.store(true, Ordering::Relaxed);
+            asked.join().expect("no panic")
+        });
+        assert!(matches!(ended, Err(CommandError::GivenUp { why: GivenUp::Stopped, .. })), "{ended:?}");
+        let pid = std::fs::read_to_string(pid).expect("a number");
+        let place = format!("/proc/{}", pid.trim());
+        // An orphan that was killed is somebody else's to reap.
+        let lives =
+            || std::fs::read_to_string(format!("{place}/cmdline")).is_ok_and(|line| line.contains("sleep"));
+        while lives() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_being_taken_is_waited_for_and_one_that_is_not_is_not() {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.set_len(1000).expect("a length");
+        let stop = AtomicBool::new(false);
+        let asked = |script: &str| {
+            Within { stop: &stop, patience: Duration::from_millis(700), most: 100 }.run_on(
+                "sh",
+                &["-c", script],
+                &file,
+            )
+        };
+        // Longer in all than it may stand still.
+        let slow = "for n in 1 2 3 4 5 6 7 8 9 10; do dd bs=100 count=1 status=none >/dev/null; sleep 0.2; done; echo all";
+        assert_eq!(asked(slow).expect("goes on").text(), "all\n");
+        let still = {
+            (&file).rewind().expect("rewinds");
+            asked("dd bs=100 count=1 status=none >/dev/null; exec sleep 1000").expect_err("stands still")
+        };
+        assert!(matches!(still, CommandError::GivenUp { why: GivenUp::Silent(_), .. }), "{still}");
+        file.rewind().expect("rewinds");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! A remote command reaches the other side as one text that a shell there reads: [`line`] quotes its words for it. Which
 //! `ebb` is there is asked of that `ebb` itself ([`Ssh::find`]), because what is on the path may be a script around it.
 
-use crate::command::{CommandError, Output, Runner};
+use crate::command::{CommandError, GivenUp, Output, Runner};
 use crate::program::{Identity, is_sum};
 use ebbtide_model::shown::Shown;
 use std::ffi::OsString;
@@ -49,6 +49,19 @@ pub enum SshError {
         "{host} cannot be reached: {said}; `ssh {host} true` has to work without asking anything (a key in ssh-agent, a known host key)"
     )]
     Unreachable { host: String, said: String },
+    /// No answer.
+    #[error(
+        "{host} says nothing: {why}; `ssh {host} true` has to work without asking anything (a key in ssh-agent, a known host key)"
+    )]
+    Silent { host: String, why: GivenUp },
+    /// An answer without an end.
+    #[error(
+        "{host} answered with more than {most} bytes, and was given up; see what its shell prints at login, and what `ebb --version` says there"
+    )]
+    Endless { host: String, most: u64 },
+    /// The user has stopped it.
+    #[error("stopped")]
+    Stopped,
     /// A remote command failed.
     #[error("{host}: `{command}` ended with status {status}: {said}")]
     Failed { host: String, command: String, status: i32, said: String },
@@ -245,7 +258,13 @@ impl Ssh {
     }
 
     fn reached(&self, said: Result<Output, CommandError>) -> Result<Output, SshError> {
-        let said = said.map_err(SshError::NotHere)?;
+        let host = || self.host.clone();
+        let said = said.map_err(|error| match error {
+            CommandError::GivenUp { why: GivenUp::Stopped, .. } => SshError::Stopped,
+            CommandError::GivenUp { why, .. } => SshError::Silent { host: host(), why },
+            CommandError::Endless { most, .. } => SshError::Endless { host: host(), most },
+            error @ (CommandError::Missing(_) | CommandError::Start { .. }) => SshError::NotHere(error),
+        })?;
         match said.status {
             Some(NO_CONNECTION) => {
                 Err(SshError::Unreachable { host: self.host.clone(), said: last_lines(&said.stderr) })

@@ -80,17 +80,18 @@ pub fn in_guest(
 /// On the hosts of `placement`, on each of which `launcher` starts a worker.
 ///
 /// # Errors
-/// When one cannot be started.
+/// When one cannot be started, and when `control` stops it.
 pub fn on_hosts(
     session: &mut Session,
     placement: Placement,
     launcher: &dyn Launcher,
     destroy: bool,
+    control: &Arc<Control>,
 ) -> Result<Box<dyn Backend>, RunnerError> {
     let Session { meta, experiment, .. } = session;
     meta.host = hostinfo::host_info(&Sys::host());
     experiment.clone_from(&placement.experiment);
-    let hosts = Hosts::start(launcher, placement, meta.seed, destroy)?;
+    let hosts = Hosts::start(launcher, placement, meta.seed, destroy, control.clone())?;
     meta.hosts =
         hosts.infos().map(|(name, host)| NamedHost { name: name.to_owned(), host: host.clone() }).collect();
     match hosts.ceiling() {

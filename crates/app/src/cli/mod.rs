@@ -48,6 +48,7 @@ mod worker;
 mod workload;
 
 use crate::error::CliError;
+use crate::signals;
 use crate::views;
 use clap::{CommandFactory, Parser, Subcommand};
 use ebbtide_runner::worker::Whereabouts;
@@ -136,6 +137,7 @@ enum Command {
 pub fn main() -> ExitCode {
     views::tell_panics();
     ebbtide_host::tell_bus_errors();
+    signals::file_size_limit_is_an_error();
     let line: Vec<_> = std::env::args_os().collect();
     let respelt = line::respelt(&line);
     let line = respelt.as_ref().map_or(&line, |respelt| &respelt.line);

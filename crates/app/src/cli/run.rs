@@ -304,7 +304,7 @@ impl Ready {
             (_, Some(placement)) => {
                 let launcher = args.hosts.launcher()?;
                 placement.in_words().iter().for_each(|line| progress.say(line));
-                setup::on_hosts(&mut session, placement, launcher.as_ref(), args.destroy)?
+                setup::on_hosts(&mut session, placement, launcher.as_ref(), args.destroy, &control)?
             }
             (On::Lab, None) => {
                 let lab_says = laboratory::says(globals.quiet);

@@ -7,6 +7,7 @@
 //! | what | goes through |
 //! | --- | --- |
 //! | text for people | [`print`], [`say`]: every control but line breaks and tabs is written out |
+//! | a message | [`say`], which leaves out the middle of lines that are too long to read |
 //! | a styled report | [`print_styled`]: its data was escaped when it came in |
 //! | JSON | [`print_json`], [`answer`]: controls are `\u` escapes |
 //! | CSV, HTML, an experiment as it was | [`print_data`]: byte for byte, and escaped on a terminal |
@@ -16,7 +17,7 @@
 use crate::error::CliError;
 use ebbtide_host::output_was_closed;
 use ebbtide_lab::guest::Stream;
-use ebbtide_model::shown::{Styled, escape, is_control, json};
+use ebbtide_model::shown::{Styled, escape, is_control, json, shortened};
 use rustix::process::getpgrp;
 use rustix::termios::{isatty, tcgetpgrp, tcgetwinsize};
 use serde_json::Value;
@@ -131,7 +132,7 @@ fn write(text: &str) -> Result<bool, CliError> {
 /// A line on standard error. A reader that went away (`2>&1 | head`) must not end a run, as `eprintln!` would.
 pub fn say(text: &str) {
     // There is nobody left to tell.
-    let _ = io::stderr().lock().write_all(format!("{}\n", escape(text)).as_bytes());
+    let _ = io::stderr().lock().write_all(format!("{}\n", escape(&shortened(text))).as_bytes());
 }
 
 /// Puts `text` on the terminal that standard error is, from the left edge of the line on, instead of what is on it; as much as fits.
@@ -148,7 +149,7 @@ pub struct Lines;
 
 impl Write for Lines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        io::stderr().lock().write_all(escape(&String::from_utf8_lossy(bytes)).as_bytes())?;
+        io::stderr().lock().write_all(escape(&shortened(&String::from_utf8_lossy(bytes))).as_bytes())?;
         Ok(bytes.len())
     }
 

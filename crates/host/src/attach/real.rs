@@ -2,7 +2,7 @@
 
 use super::supervise::{self, SUBCOMMAND};
 use super::{Around, Attacher, Failure, RUNNING, Said, Supervised};
-use crate::command::{Real as Programs, Runner};
+use crate::command::{Real as Programs, Runner, Within};
 use crate::judge;
 use crate::limit::tree::Process;
 use crate::program;
@@ -53,6 +53,11 @@ pub struct Real<'a> {
     /// Whether `ebb` is copied to a host that has another one, or none.
     pub copy_ebb: bool,
 }
+
+/// Runs what is asked of another host, which may have to load modules for its answer. A stop does not end it: what was begun there is then
+/// taken away there.
+const ASKED: Within<'static> = Within { stop: &NEVER, patience: Duration::from_secs(120), most: 1 << 20 };
+static NEVER: AtomicBool = AtomicBool::new(false);
 
 fn no_key(_: bool) -> Result<Vec<u8>, Failure> {
     Err(Failure::Refused("a key is needed, and nobody is there to give one".to_owned()))
@@ -124,25 +129,25 @@ impl Around for Real<'_> {
         let ssh = Ssh::new(destination).map_err(|error| far(&error))?;
         let here = program::own_identity(&Programs).map_err(|error| far(&error))?;
         let found = match self.copy_ebb {
-            false => ssh.same(&Programs, &here),
+            false => ssh.same(&ASKED, &here),
             true => {
                 let file =
                     program::own_file().and_then(|path| read::open(&path)).map_err(|error| far(&error))?;
-                ssh.same_or_copied(&Programs, &here, &file)
+                ssh.same_or_copied(&ASKED, &here, &file)
             }
         };
         let found = found.map_err(|error| far(&error))?;
-        let who = ssh.succeed(&Programs, &["id", "-u"], b"").map_err(|error| far(&error))?;
+        let who = ssh.succeed(&ASKED, &["id", "-u"], b"").map_err(|error| far(&error))?;
         let sudo = who.trim() != "0";
         let said = ssh
-            .run(&Programs, &words(&found.program, sudo, &["--version"]), b"")
+            .run(&ASKED, &words(&found.program, sudo, &["--version"]), b"")
             .map_err(|error| far(&error))?;
         match said.status {
             Some(0) => Ok((found.program, sudo)),
             _ => {
                 let why = last_lines(&said.stderr);
                 // What was copied for nothing goes again.
-                let _ = ssh.remove_copy(&Programs, &found);
+                let _ = ssh.remove_copy(&ASKED, &found);
                 Err(far(&format!(
                     "`{}` does not work there ({why}): exporting a device needs root; let that user run ebb with sudo without a password",
                     words(&found.program, sudo, &["--version"]).join(" ")
@@ -157,12 +162,12 @@ impl Around for Real<'_> {
             return Ok(());
         }
         let found = RemoteProgram { program: tunnel.ebb.clone(), version: String::new(), sha256: None };
-        self.ssh(record, tunnel)?.remove_copy(&Programs, &found).map_err(far)
+        self.ssh(record, tunnel)?.remove_copy(&ASKED, &found).map_err(far)
     }
 
     fn far(&self, record: &Record, tunnel: &Tunnel, command: &[&str]) -> Said {
         let far = |error| Failure::far(&tunnel.destination, error);
-        self.ssh(record, tunnel)?.run(&Programs, &words(&tunnel.ebb, tunnel.sudo, command), b"").map_err(far)
+        self.ssh(record, tunnel)?.run(&ASKED, &words(&tunnel.ebb, tunnel.sudo, command), b"").map_err(far)
     }
 
     fn put_secret(&self, record: &Record, tunnel: &Tunnel, secret: &str) -> Result<String, Failure> {
@@ -171,7 +176,7 @@ impl Around for Real<'_> {
         let script = format!("{SECRET_PLACE}mkdir -p \"$d\"\ncat >\"$f\"\nprintf %s \"$f\"");
         let ssh = self.ssh(record, tunnel)?;
         let path = ssh
-            .succeed(&Programs, &["sh", "-c", &script, "sh", &secret_name(record)], input.as_bytes())
+            .succeed(&ASKED, &["sh", "-c", &script, "sh", &secret_name(record)], input.as_bytes())
             .map_err(far)?;
         match path.starts_with('/') && !path.contains(char::is_control) {
             true => Ok(path),
@@ -186,7 +191,7 @@ impl Around for Real<'_> {
         let far = |error| Failure::far(&tunnel.destination, error);
         let script = format!("{SECRET_PLACE}rm -f -- \"$f\"");
         self.ssh(record, tunnel)?
-            .succeed(&Programs, &["sh", "-c", &script, "sh", &secret_name(record)], b"")
+            .succeed(&ASKED, &["sh", "-c", &script, "sh", &secret_name(record)], b"")
             .map(drop)
             .map_err(far)
     }

@@ -5,6 +5,8 @@
 //! | --- | --- |
 //! | in a text of several lines | [`escape`], which everything that is printed passes last |
 //! | in a cell or a line | [`one_line`], so that it cannot forge lines |
+//! | as a quotation in a sentence | [`excerpt`], so that it cannot fill a disk either |
+//! | in a message, however it came there | [`shortened`], which every message passes |
 //! | as the path of a file in a sentence | [`Shown`] |
 //! | in JSON | [`json`] |
 //! | in a line of a styled report | [`Styled`] |
@@ -42,6 +44,39 @@ pub fn escape(text: &str) -> Cow<'_, str> {
 /// `text` with every control written out, line breaks and tabs too.
 pub fn one_line(text: &str) -> Cow<'_, str> {
     escape_but(text, &[])
+}
+
+/// Most characters of an [`excerpt`].
+pub const EXCERPT_MOST: usize = 120;
+
+/// The beginning of `text` on one line, for a sentence that quotes it: files have lines of any length.
+pub fn excerpt(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(EXCERPT_MOST) {
+        None => one_line(text),
+        Some((end, _)) => Cow::Owned(format!("{}…", one_line(&text[..end]))),
+    }
+}
+
+/// Most characters of a line of a message, and those of its end that stay: there it says what to write instead.
+pub const LINE_MOST: usize = 2000;
+const END_KEPT: usize = 500;
+
+/// `message` with the middle of each line left out that is longer than [`LINE_MOST`]: what is quoted in it may have any length.
+pub fn shortened(message: &str) -> Cow<'_, str> {
+    if message.split('\n').all(|line| line.chars().nth(LINE_MOST).is_none()) {
+        return Cow::Borrowed(message);
+    }
+    Cow::Owned(message.split('\n').map(shortened_line).collect::<Vec<_>>().join("\n"))
+}
+
+fn shortened_line(line: &str) -> Cow<'_, str> {
+    if line.chars().nth(LINE_MOST).is_none() {
+        return Cow::Borrowed(line);
+    }
+    let begin = line.char_indices().nth(LINE_MOST - END_KEPT).map_or(line.len(), |(at, _)| at);
+    let end = line.char_indices().rev().nth(END_KEPT - 1).map_or(0, |(at, _)| at);
+    let left_out = &line[begin..end];
+    Cow::Owned(format!("{}… ({} bytes left out) …{}", &line[..begin], left_out.len(), &line[end..]))
 }
 
 /// What a sentence may name.

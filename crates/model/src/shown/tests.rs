@@ -74,3 +74,27 @@ proptest! {
         prop_assert!(!obeyed(&told.replace('\n', "")));
     }
 }
+
+#[test]
+fn a_quotation_is_bounded_and_on_one_line() {
+    assert_eq!(excerpt("a\nb\u{1b}"), "a\\nb\\x1b");
+    let just = "ä".repeat(EXCERPT_MOST);
+    assert_eq!(excerpt(&just), just);
+    assert_eq!(excerpt(&format!("{just}x")), format!("{just}…"));
+}
+
+#[test]
+fn a_message_keeps_the_beginning_and_the_end_of_a_long_line() {
+    let just = "ö".repeat(LINE_MOST);
+    let short = format!("{just}\n\n{just}");
+    assert_eq!(shortened(&short), short);
+    let long = format!("first\nx.fio:3: `{}` is not a number; write 4k\nlast", "9".repeat(100_000));
+    let told = shortened(&long);
+    let lines: Vec<&str> = told.lines().collect();
+    assert!(lines[0] == "first" && lines[2] == "last", "{told}");
+    assert!(
+        lines[1].starts_with("x.fio:3: `999") && lines[1].ends_with("999` is not a number; write 4k"),
+        "{told}"
+    );
+    assert!(lines[1].chars().count() < LINE_MOST + 50 && lines[1].contains("bytes left out"), "{told}");
+}

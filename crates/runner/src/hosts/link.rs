@@ -1,24 +1,33 @@
 //! One host's worker: what it is told, what it says, and why it is gone.
 
 use super::launcher::{LaunchError, Launcher};
+use ebbtide_host::command::end_group;
 use ebbtide_host::ssh::last_lines;
 use ebbtide_lab::backend::talk::{Order, Word, line};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStdin};
-use std::sync::mpsc::Sender;
+use ebbtide_model::shown::excerpt;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, ExitStatus};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long a worker may take to put back what it made, when nobody is there any more.
-const END_MOST: Duration = Duration::from_secs(60);
+/// How long workers may take to put back what they made, when nobody is there any more.
+pub(super) const END_MOST: Duration = Duration::from_secs(60);
+/// The same for one that is lost or has made nothing: it gets to say why it ends.
+pub(super) const GRACE: Duration = Duration::from_secs(5);
+/// One that puts something back says four times a second that it is there; so long it may be silent.
+const SILENCE_MOST: Duration = Duration::from_secs(15);
 /// How much of what it said on standard error is kept.
-const ERRORS_MOST: usize = 4000;
-/// Longest line: the samples of a trial are a few MB.
-const LINE_MOST: u64 = 256 << 20;
+pub(super) const ERRORS_MOST: usize = 4000;
+/// Between two looks at a worker that is to end.
+const TICK: Duration = Duration::from_millis(20);
+/// Longest line. Samples of a trial with 64 members on one host have 30 MB at most, and a few as a rule.
+const LINE_MOST: u64 = 64 << 20;
 
-/// A worker's standard input, until it cannot be reached any more.
-pub(super) type Input = Arc<Mutex<Option<ChildStdin>>>;
+/// Leads to a worker's standard input, line by line; nothing says that no more comes. A worker need not read, so a thread of its own writes.
+pub(super) type Input = Sender<Option<Vec<u8>>>;
 
 /// What comes from a worker.
 pub(super) enum Heard {
@@ -34,7 +43,10 @@ pub(super) struct Link {
     to: Input,
     child: Child,
     errors: Arc<Mutex<String>>,
-    reader: Option<JoinHandle<()>>,
+    reader: JoinHandle<()>,
+    /// When its reader heard it last.
+    last: Arc<Mutex<Instant>>,
+    is_over: bool,
     /// Why it is gone, where it is.
     pub(super) gone: Option<String>,
     /// When it was heard last.
@@ -51,23 +63,28 @@ impl Link {
         launcher: &dyn Launcher,
         host: &str,
         number: usize,
-        heard: Sender<(usize, Heard)>,
+        heard: SyncSender<(usize, Heard)>,
+        stop: &AtomicBool,
     ) -> Result<Link, LaunchError> {
-        let mut child = launcher.launch(host)?;
+        let mut child = launcher.launch(host, stop)?;
         let no_stream = || LaunchError::Start {
             host: host.to_owned(),
             error: std::io::Error::other("it has no streams"),
         };
-        let to = Arc::new(Mutex::new(child.stdin.take()));
+        let stdin = child.stdin.take().ok_or_else(no_stream)?;
+        let (to, told) = channel();
+        std::thread::spawn(move || pass_on(&told, stdin));
         let from = child.stdout.take().ok_or_else(no_stream)?;
         let stderr = child.stderr.take().ok_or_else(no_stream)?;
         let errors = Arc::new(Mutex::new(String::new()));
         let (kept, said) = (errors.clone(), errors.clone());
+        let last = Arc::new(Mutex::new(Instant::now()));
+        let from = Noting { from, last: last.clone() };
         let on_errors = std::thread::spawn(move || keep_errors(stderr, &kept));
         let reader = std::thread::spawn(move || {
             let why = listen(from, number, &heard);
-            // What it said last says why.
-            let _ = on_errors.join();
+            // What it said last says why; a process that it left behind may keep its streams open for ever.
+            wait_for(|| on_errors.is_finished());
             let said = said.lock().unwrap_or_else(PoisonError::into_inner);
             let _ = heard.send((number, Heard::End(format!("{why}: {}", last_lines(&said)))));
         });
@@ -76,7 +93,9 @@ impl Link {
             to,
             child,
             errors,
-            reader: Some(reader),
+            reader,
+            last,
+            is_over: false,
             gone: None,
             heard: Instant::now(),
             progress: (0, 0),
@@ -92,7 +111,8 @@ impl Link {
     /// Tells it something; where it cannot be reached, that is heard.
     pub(super) fn tell(&self, order: &Order) {
         let Ok(bytes) = line(order) else { return };
-        tell(&self.to, &bytes);
+        // Why it cannot be reached is on its other streams.
+        let _ = self.to.send(Some(bytes));
     }
 
     /// What it said on standard error, the last lines of it.
@@ -100,74 +120,120 @@ impl Link {
         last_lines(&self.errors.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Says that nothing more comes, and waits for the end, at most a minute; what is still there then is ended.
-    pub(super) fn end(&mut self) -> Result<(), String> {
-        drop(self.to.lock().unwrap_or_else(PoisonError::into_inner).take());
-        let begun = Instant::now();
+    /// Says that nothing more comes.
+    fn hang_up(&self) {
+        let _ = self.to.send(None);
+    }
+
+    /// Waits until `end` for its end; what is still there then is ended. What it made there ends with its input.
+    fn end(&mut self, end: Instant) -> Result<(), String> {
+        self.is_over = true;
         let status = loop {
             match self.child.try_wait() {
-                Ok(Some(status)) => break Ok(status),
-                Ok(None) if begun.elapsed() > END_MOST => {
-                    // The connection, or a process of this host; what is at its other end ends with its input.
-                    let _ = self.child.kill();
-                    let _ = self.child.wait();
-                    break Err("it does not end".to_owned());
+                Ok(Some(status)) => break status,
+                Ok(None) if Instant::now() > end || self.is_silent() => {
+                    end_group(&mut self.child);
+                    return Err("it does not end".to_owned());
                 }
-                Ok(None) => std::thread::sleep(Duration::from_millis(20)),
-                Err(error) => break Err(error.to_string()),
+                Ok(None) => std::thread::sleep(TICK),
+                Err(error) => return Err(error.to_string()),
             }
         };
-        if let Some(reader) = self.reader.take() {
-            let _ = reader.join();
-        }
-        match status {
-            Ok(status) if status.success() => Ok(()),
-            Ok(status) => Err(format!("its worker ended with {status}: {}", self.said())),
-            Err(why) => Err(why),
-        }
+        self.ended_well(status)
     }
+
+    fn is_silent(&self) -> bool {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).elapsed() > SILENCE_MOST
+    }
+
+    fn ended_well(&self, status: ExitStatus) -> Result<(), String> {
+        if status.success() {
+            return Ok(());
+        }
+        wait_for(|| self.reader.is_finished());
+        Err(format!("its worker ended with {status}: {}", self.said()))
+    }
+}
+
+/// Waits until it is so, for at most [`GRACE`].
+fn wait_for(is_so: impl Fn() -> bool) {
+    let end = Instant::now() + GRACE;
+    while !is_so() && Instant::now() < end {
+        std::thread::sleep(TICK);
+    }
+}
+
+/// Says to all of `links` that nothing more comes, and waits for their ends, for all together at most so long; what is still there then is
+/// ended. What did not end well, with its host; of one that is lost that is known.
+pub(super) fn end_all(links: &mut [Link], most: Duration) -> Vec<String> {
+    let begun = Instant::now();
+    links.iter().for_each(Link::hang_up);
+    let failed = links.iter_mut().filter_map(|link| {
+        let most = if link.gone.is_some() { GRACE.min(most) } else { most };
+        let why = link.end(begun + most).err().filter(|_| link.gone.is_none())?;
+        Some(format!("host {}: {why}", link.host))
+    });
+    failed.collect()
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
-        if self.reader.is_some() {
-            let _ = self.end();
+        if !self.is_over {
+            self.hang_up();
+            let _ = self.end(Instant::now() + GRACE);
         }
     }
 }
 
-/// Writes a line to a worker.
-pub(super) fn tell(to: &Mutex<Option<ChildStdin>>, bytes: &[u8]) {
-    let mut to = to.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(input) = to.as_mut()
-        && let Err(error) = input.write_all(bytes).and_then(|()| input.flush())
-    {
-        // Why it cannot be reached is on its other streams.
-        tracing::debug!("a worker cannot be told anything: {error}");
-        *to = None;
+/// Writes line by line what a worker is told, until no more comes or it takes no more.
+fn pass_on(told: &Receiver<Option<Vec<u8>>>, mut to: ChildStdin) {
+    while let Ok(Some(bytes)) = told.recv() {
+        if let Err(error) = to.write_all(&bytes).and_then(|()| to.flush()) {
+            tracing::debug!("a worker cannot be told anything: {error}");
+            return;
+        }
+    }
+}
+
+/// A stream that notes when something came last.
+struct Noting<R> {
+    from: R,
+    last: Arc<Mutex<Instant>>,
+}
+
+impl<R: Read> Read for Noting<R> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let length = self.from.read(to)?;
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        Ok(length)
     }
 }
 
 /// Passes on word by word; why there are no more.
-fn listen(from: impl Read, number: usize, heard: &Sender<(usize, Heard)>) -> String {
+fn listen(from: impl Read, number: usize, heard: &SyncSender<(usize, Heard)>) -> String {
     let mut from = BufReader::new(from);
     let mut line = Vec::new();
     loop {
         line.clear();
         match (&mut from).take(LINE_MOST).read_until(b'\n', &mut line) {
             Ok(0) => return "the connection to its worker ended".to_owned(),
+            Ok(_) if line.len() as u64 == LINE_MOST && !line.ends_with(b"\n") => {
+                return format!("its worker said more than {LINE_MOST} bytes on one line");
+            }
             Ok(_) => {}
             Err(error) => return format!("its worker cannot be heard: {error}"),
         }
         match serde_json::from_slice(&line) {
             Ok(word) => {
                 if heard.send((number, Heard::Word(Box::new(word)))).is_err() {
+                    // It says that it goes on putting things back, and would wait for somebody who reads it.
+                    let _ = io::copy(&mut from, &mut io::sink());
                     return "nobody listens".to_owned();
                 }
             }
             Err(error) => {
-                let begin = String::from_utf8_lossy(&line[..line.len().min(80)]).into_owned();
-                return format!("its worker cannot be understood ({error}): `{}`", begin.trim());
+                let said = String::from_utf8_lossy(&line);
+                return format!("its worker cannot be understood ({error}): `{}`", excerpt(said.trim()));
             }
         }
     }

@@ -15,6 +15,7 @@ mod together;
 pub use launcher::{LaunchError, Launcher, OpenSsh, Processes, WORKER};
 
 use crate::clock;
+use ebbtide_host::ssh::SshError;
 use ebbtide_lab::backend::talk::{Order, Word, line};
 use ebbtide_model::backend::{Backend, BackendError, BackendKind, Control, Inventory, PreparedVolume};
 use ebbtide_model::experiment::{Design, Experiment};
@@ -24,10 +25,11 @@ use ebbtide_model::schedule::Trial;
 use ebbtide_model::session::HostInfo;
 use ebbtide_model::units::{Bytes, format_latency};
 use ebbtide_model::workload::Workload;
-use link::{Heard, Input, Link};
+use link::{END_MOST, GRACE, Heard, Input, Link, end_all};
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -55,6 +57,8 @@ pub struct Hosts {
     seed: u64,
     destroy: bool,
     signs: Option<Signs>,
+    /// How all of it is ended early.
+    control: Arc<Control>,
 }
 
 /// The thread that tells all workers that somebody is there.
@@ -94,21 +98,23 @@ impl Hosts {
         placement: Placement,
         seed: u64,
         destroy: bool,
+        control: Arc<Control>,
     ) -> std::result::Result<Hosts, HostsError> {
         let on = (0..placement.hosts.len())
             .map(|host| placement.on_host(host))
             .collect::<std::result::Result<Vec<_>, _>>()
             .map_err(|error| BackendError::Other(error.to_string()))?;
-        let (sender, heard) = channel();
+        // Whoever says more than is listened to waits.
+        let (sender, heard) = sync_channel(1);
         // From the first on: starting the others may take long.
         let signs = Signs::begin();
         let opened: Vec<_> = std::thread::scope(|scope| {
             let hosts = placement.hosts.iter().enumerate();
             let opening: Vec<_> = hosts
                 .map(|(number, host)| {
-                    let (sender, signs) = (sender.clone(), &signs);
+                    let (sender, signs, stop) = (sender.clone(), &signs, &control.stop);
                     scope.spawn(move || {
-                        let link = Link::open(launcher, host, number, sender)?;
+                        let link = Link::open(launcher, host, number, sender, stop)?;
                         signs.tell_too(link.input());
                         Ok::<Link, LaunchError>(link)
                     })
@@ -130,13 +136,17 @@ impl Hosts {
             seed,
             destroy,
             signs: Some(signs),
+            control: control.clone(),
         };
         let here = |word| match word {
             Word::Here { host, ceiling } => Answer::Is((host, ceiling)),
             _ => Answer::Other,
         };
         let all = hosts.all();
-        let told = hosts.wait_for(&all, &Control::default(), here)?;
+        let told = hosts.wait_for(&all, &control, here).inspect_err(|_| {
+            // Nothing was made there.
+            hosts.end_all(GRACE);
+        })?;
         (hosts.infos, hosts.ceilings) = told.into_iter().unzip();
         Ok(hosts)
     }
@@ -156,6 +166,14 @@ impl Hosts {
             least = least.min(ceiling.clone().map_err(|why| format!("{host}: {why}"))?);
         }
         Ok(least)
+    }
+
+    /// Ends all workers, which may take so long together to put everything back; what did not end well.
+    fn end_all(&mut self, most: Duration) -> Vec<String> {
+        self.signs = None;
+        // Nobody listens any more, and no worker waits for that.
+        self.heard = sync_channel(1).1;
+        end_all(&mut self.links, most)
     }
 
     fn all(&self) -> Vec<usize> {
@@ -205,12 +223,23 @@ impl Hosts {
         control: &Control,
         is: impl Fn(Word) -> Answer<T>,
     ) -> Result<Vec<T>> {
+        self.wait_until(hosts, control, || control.stop.load(Ordering::Relaxed), is)
+    }
+
+    /// The same, until `is_over`.
+    fn wait_until<T>(
+        &mut self,
+        hosts: &[usize],
+        control: &Control,
+        is_over: impl Fn() -> bool,
+        is: impl Fn(Word) -> Answer<T>,
+    ) -> Result<Vec<T>> {
         let mut answers: Vec<Option<T>> = hosts.iter().map(|_| None).collect();
         for host in hosts {
             self.links[*host].heard = Instant::now();
         }
         while answers.iter().any(Option::is_none) {
-            if control.stop.load(Ordering::Relaxed) {
+            if is_over() {
                 return Err(BackendError::Stopped);
             }
             for host in hosts {
@@ -336,7 +365,7 @@ impl Signs {
             let Ok(alive) = line(&Order::Alive) else { return };
             while !stop.load(Ordering::Relaxed) {
                 let told = told.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                told.iter().for_each(|input| link::tell(input, &alive));
+                told.iter().for_each(|input| drop(input.send(Some(alive.clone()))));
                 std::thread::park_timeout(SIGN);
             }
         });
@@ -346,6 +375,17 @@ impl Signs {
     /// From now on whoever reads `input` is told too.
     fn tell_too(&self, input: Input) {
         self.inputs.lock().unwrap_or_else(PoisonError::into_inner).push(input);
+    }
+}
+
+impl HostsError {
+    /// Whether the user has stopped it.
+    pub fn is_stop(&self) -> bool {
+        matches!(
+            self,
+            HostsError::Launch(LaunchError::Ssh(SshError::Stopped))
+                | HostsError::Worker(BackendError::Stopped)
+        )
     }
 }
 
@@ -363,13 +403,9 @@ impl Backend for Hosts {
         });
         told.map_err(|error| {
             // Those that are ready put everything back, and are not asked for anything more.
-            self.signs = None;
-            let left = self.links.drain(..).filter_map(|mut link| {
-                let was_gone = link.gone.is_some();
-                let why = link.end().err().filter(|_| !was_gone)?;
-                Some(format!("host {}: {why}", link.host))
-            });
-            match left.collect::<Vec<_>>().join("; ") {
+            let left = self.end_all(END_MOST);
+            self.links.clear();
+            match left.join("; ") {
                 left if left.is_empty() => error,
                 left => BackendError::Other(format!("{error}; and then: {left}")),
             }
@@ -399,25 +435,26 @@ impl Backend for Hosts {
             Word::Finished(Err(error)) => Answer::Is(Some(error)),
             _ => Answer::Other,
         };
+        let (control, stopped) = (self.control.clone(), OnceCell::new());
+        // Once the user has stopped it, all of them together may take so long.
+        let is_over =
+            || control.stop.load(Ordering::Relaxed) && stopped.get_or_init(Instant::now).elapsed() > END_MOST;
         // One by one: what one of them leaves is no reason to leave another's.
         for host in there {
             self.links[host].tell(&Order::Finish { keep });
-            match self.wait_for(&[host], &Control::default(), finished) {
+            match self.wait_until(&[host], &Control::default(), is_over, finished) {
                 Ok(said) => {
                     left.extend(said.into_iter().flatten().map(|error| self.of_host(host, error).to_string()))
                 }
-                Err(error) => left.push(error.to_string()),
+                Err(error) => {
+                    if matches!(error, BackendError::Stopped) {
+                        self.links[host].gone = Some("it does not put back what it made".to_owned());
+                    }
+                    left.push(self.lost(host).to_string());
+                }
             }
         }
-        self.signs = None;
-        for link in &mut self.links {
-            let was_gone = link.gone.is_some();
-            if let Err(why) = link.end()
-                && !was_gone
-            {
-                left.push(format!("host {}: {why}", link.host));
-            }
-        }
+        left.extend(self.end_all(END_MOST));
         match left.is_empty() {
             true => Ok(()),
             false => Err(BackendError::Other(left.join("; "))),

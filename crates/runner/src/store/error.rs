@@ -1,8 +1,9 @@
 //! What can go wrong with a store, said with its path and a remedy.
 
-use ebbtide_model::shown::Shown;
+use ebbtide_model::shown::{Shown, excerpt};
 use rusqlite::{Error, ErrorCode};
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 use std::path::{Path, PathBuf};
 
 /// Why the store could not do what was asked.
@@ -12,19 +13,19 @@ pub enum StoreError {
     #[error("no place for the store: neither XDG_DATA_HOME nor HOME is set; choose one with --store FILE")]
     NoHome,
     /// The directory for it cannot be made.
-    #[error("cannot make the store's directory {path}: {what}; choose another place with --store FILE")]
+    #[error("cannot make the store's directory {}: {what}; choose another place with --store FILE", path.shown())]
     Directory { path: PathBuf, what: String },
     /// The file cannot be opened or made.
-    #[error("cannot open the store {path}: {what}; choose another one with --store FILE")]
+    #[error("cannot open the store {}: {what}; choose another one with --store FILE", path.shown())]
     Open { path: PathBuf, what: String },
     /// It may be read only.
     #[error(
-        "cannot write to the store {path}: it, its directory or its file system is read-only for this user"
+        "cannot write to the store {}: it, its directory or its file system is read-only for this user", path.shown()
     )]
     ReadOnly { path: PathBuf },
     /// It is some other file.
     #[error(
-        "{path} is not a store of ebb: {what}; it is left as it is, choose another file with --store FILE"
+        "{} is not a store of ebb: {what}; it is left as it is, choose another file with --store FILE", path.shown()
     )]
     NotAStore {
         path: PathBuf,
@@ -33,7 +34,8 @@ pub enum StoreError {
     },
     /// Written by a newer version.
     #[error(
-        "the store {path} has schema version {found}, written by a newer ebb; this ebb knows versions up to {known}: use the newer one, or another store with --store FILE"
+        "the store {} has schema version {found}, written by a newer ebb; this ebb knows versions up to {known}: use the newer one, or another store with --store FILE",
+        path.shown()
     )]
     Newer {
         path: PathBuf,
@@ -44,12 +46,25 @@ pub enum StoreError {
     },
     /// Of an older version, and it cannot be brought up to date.
     #[error(
-        "the store {path} has schema version {found} and is read-only, so that it cannot be brought up to date; copy it to where it can be written, and give the copy with --store FILE"
+        "the store {} has schema version {found} and is read-only, so that it cannot be brought up to date; copy it to where it can be written, and give the copy with --store FILE",
+        path.shown()
     )]
     Older {
         path: PathBuf,
         /// Its schema version.
         found: i64,
+    },
+    /// Of an older version by what it says, and not by what is in it.
+    #[error(
+        "the store {} says that it has schema version {found}, and is not one of that version ({what}): another program has changed it; it is left as it is,          put back an older copy of it, or give another store with --store FILE",
+        path.shown()
+    )]
+    NotOfItsVersion {
+        path: PathBuf,
+        /// The schema version that it says.
+        found: i64,
+        /// What SQLite says.
+        what: String,
     },
     /// It is not there any more.
     #[error(
@@ -62,27 +77,27 @@ pub enum StoreError {
         rescued: Option<PathBuf>,
     },
     /// No space is left for the store.
-    #[error("no space left for the store {path}; free some on its file system, finished trials are kept")]
+    #[error("no space left for the store {}; free some on its file system, finished trials are kept", path.shown())]
     Full { path: PathBuf },
     /// Somebody else kept it locked.
-    #[error("the store {path} was locked by another program for more than 10 s")]
+    #[error("the store {} was locked by another program for more than 10 s", path.shown())]
     Busy { path: PathBuf },
     /// No session of that name.
-    #[error("no session `{which}` in {path}; `ebb list` shows what there is")]
+    #[error("no session `{}` in {}; `ebb list` shows what there is", excerpt(which), path.shown())]
     NoSession {
         /// What was asked for.
         which: String,
         path: PathBuf,
     },
     /// Several sessions begin like that.
-    #[error("`{which}` is the beginning of {} sessions ({}); write more of it", ids.len(), some_of(ids))]
+    #[error("`{}` is the beginning of {} sessions ({}); write more of it", excerpt(which), ids.len(), some_of(ids))]
     Ambiguous {
         /// What was asked for.
         which: String,
         ids: Vec<String>,
     },
     /// What it holds of a session is not what was written.
-    #[error("the store {path} is damaged: {}{what}; other sessions can be read, this one from a copy of the store", session.as_ref().map_or_else(String::new, |id| format!("session {id}: ")))]
+    #[error("the store {} is damaged: {}{what}; other sessions can be read, this one from a copy of the store", path.shown(), session.as_ref().map_or_else(String::new, |id| format!("session {id}: ")))]
     Damaged {
         path: PathBuf,
         /// Which, where that is known.
@@ -90,7 +105,7 @@ pub enum StoreError {
         /// What SQLite, or reading the file, says of the damage.
         what: String,
     },
-    #[error("the store {path}: {what}")]
+    #[error("the store {}: {what}", path.shown())]
     Other { path: PathBuf, what: String },
     /// Trials that are kept in memory alone cannot be packed or unpacked.
     #[error("the trials of this session cannot be kept in memory: {0}; run it without --no-save")]
@@ -145,8 +160,14 @@ impl StoreError {
             Some(ErrorCode::DiskFull) => StoreError::Full { path },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy { path },
             Some(ErrorCode::SystemIoFailure) => {
-                let what =
-                    format!("its file system failed ({error}): see how much space it has, and `dmesg`");
+                let what = match getrlimit(Resource::Fsize).current {
+                    Some(most) => format!(
+                        "it cannot be written ({error}): files of this process may have {most} bytes; raise it with `ulimit -f`"
+                    ),
+                    None => {
+                        format!("its file system failed ({error}): see how much space it has, and `dmesg`")
+                    }
+                };
                 StoreError::Other { path, what }
             }
             Some(ErrorCode::CannotOpen) => {

@@ -168,6 +168,49 @@ fn every_older_schema_is_brought_up_to_date() {
 }
 
 #[test]
+fn a_store_that_says_a_wrong_version_is_told_by_it_and_left_as_it_is() {
+    for version in 0..schema::MIGRATIONS.len() as i64 {
+        let (_directory, path) = temporary();
+        drop(Store::open(Some(&path)).expect("opens"));
+        let marked = Connection::open(&path).expect("opens");
+        marked.pragma_update(None, "user_version", version).expect("marks");
+        drop(marked);
+        for error in [Store::open(Some(&path)).err(), Store::open_existing(Some(&path)).err()] {
+            let error = error.expect("is refused");
+            assert!(
+                matches!(error, StoreError::NotOfItsVersion { found, .. } if found == version),
+                "{error}"
+            );
+        }
+        let version_of = |connection: Connection| {
+            connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0)).expect("reads")
+        };
+        assert_eq!(version_of(Connection::open(&path).expect("opens")), version);
+    }
+}
+
+#[test]
+fn a_path_with_something_behind_the_name_is_refused_whoever_opens_it() {
+    let (_directory, path) = temporary();
+    for end in ["/", "/."] {
+        let mut written = path.clone().into_os_string();
+        written.push(end);
+        let written = std::path::PathBuf::from(written);
+        for made in [false, true] {
+            if made {
+                drop(Store::open(Some(&path)).expect("opens"));
+            }
+            for error in [Store::open(Some(&written)).err(), Store::open_existing(Some(&written)).err()] {
+                let error = error.expect("is refused").to_string();
+                assert!(error.contains("leave out what is behind the name"), "{error}");
+            }
+            assert_eq!(path.exists(), made);
+        }
+        std::fs::remove_file(&path).expect("removes");
+    }
+}
+
+#[test]
 fn files_that_are_no_stores_are_left_alone() {
     let (directory, path) = temporary();
     std::fs::write(

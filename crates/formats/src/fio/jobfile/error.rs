@@ -54,6 +54,9 @@ pub enum Mistake {
         /// Files inside each other that are read.
         most: usize,
     },
+    /// More files than anybody includes: this many.
+    #[error("more than {0} files are included; do some of them include one another?")]
+    TooManyIncludes(usize),
     /// An included file that cannot be read.
     #[error("include {name}: {error}")]
     Include { name: String, error: io::Error },

@@ -4,6 +4,8 @@ use super::{JobFileContext, JobFileError, Mistake, Place};
 
 /// Includes inside each other beyond which they are a circle.
 const DEPTH_MAX: usize = 16;
+/// Includes in all beyond which nobody wrote them: a few files that include one another several times are read without an end.
+const INCLUDES_MAX: usize = 1000;
 /// Options beyond which a file is no job file.
 const OPTIONS_MAX: usize = 100_000;
 
@@ -30,7 +32,8 @@ pub(super) fn sections(
     file: &str,
     surroundings: &dyn JobFileContext,
 ) -> (Vec<Section>, Vec<JobFileError>) {
-    let mut reader = Reader { surroundings, sections: Vec::new(), options: 0, wrong: Vec::new() };
+    let mut reader =
+        Reader { surroundings, sections: Vec::new(), includes: 0, options: 0, wrong: Vec::new() };
     reader.read(text, file, 0);
     (reader.sections, reader.wrong)
 }
@@ -38,6 +41,7 @@ pub(super) fn sections(
 struct Reader<'a> {
     surroundings: &'a dyn JobFileContext,
     sections: Vec<Section>,
+    includes: usize,
     options: usize,
     wrong: Vec<JobFileError>,
 }
@@ -45,7 +49,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn read(&mut self, text: &str, file: &str, depth: usize) {
         for (index, line) in text.lines().enumerate() {
-            if self.options > OPTIONS_MAX {
+            if self.options > OPTIONS_MAX || self.includes > INCLUDES_MAX {
                 return;
             }
             let place = Place { file: file.to_owned(), line: index + 1 };
@@ -73,6 +77,10 @@ impl Reader<'_> {
             let name = name.trim().to_owned();
             if depth >= DEPTH_MAX {
                 return Err(Mistake::Circle { name, most: DEPTH_MAX });
+            }
+            self.includes += 1;
+            if self.includes > INCLUDES_MAX {
+                return Err(Mistake::TooManyIncludes(INCLUDES_MAX));
             }
             let included = self.surroundings.include(&name, &place.file);
             let included = included.map_err(|error| Mistake::Include { name: name.clone(), error })?;

@@ -164,6 +164,13 @@ fn includes_and_variables() {
     let circle = Fake(HashMap::from([("me.fio", "include me.fio")]));
     let error = mistake(parse("[a]\nsize=1m\ninclude me.fio", "job.fio", &[], &circle).map(|file| file.jobs));
     assert!(error.mistake.to_string().contains("circle"), "{error}");
+    // Not deep, and without an end all the same.
+    let names = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12"];
+    let lines: Vec<String> = names.iter().map(|name| format!("include {name}\n").repeat(10)).collect();
+    let wide = names.iter().zip(lines[1..].iter()).map(|(name, lines)| (*name, lines.clone().leak() as &str));
+    let wide = Fake(wide.chain([("12", "# nothing")]).collect());
+    let error = mistake(parse("[a]\nsize=1m\ninclude 0", "job.fio", &[], &wide).map(|file| file.jobs));
+    assert!(error.mistake.to_string().starts_with("more than 1000 files are included"), "{error}");
     let sections = Fake(HashMap::from([("s.fio", "\n[b]")]));
     let error =
         mistake(parse("[a]\nsize=1m\ninclude s.fio", "job.fio", &[], &sections).map(|file| file.jobs));

@@ -19,6 +19,7 @@ use serde_json::json;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 use strum::VariantNames;
 
 /// The hidden subcommand that keeps an SSH connection.
@@ -105,8 +106,11 @@ fn hold(text: &str) -> Result<String, String> {
 /// # Errors
 /// See the exit statuses in the help.
 pub fn run(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    let wanted = wanted(args)?;
+    let wanted = wanted(args, globals.quiet)?;
     if args.dry_run {
+        attaching::with(globals, &Real::at(&Sys::host()), &AtomicBool::new(false), false, |keeper| {
+            keeper.may_mount(&wanted)
+        })?;
         let steps = steps(&wanted);
         let value = json!({ "schema": "ebbtide.attach-plan/1", "name": wanted.name, "steps": steps });
         let text: String = (1..).zip(&steps).map(|(number, step)| format!("{number:>4}. {step}\n")).collect();
@@ -158,7 +162,7 @@ fn key_of(args: &AttachArgs) -> Result<Option<Vec<u8>>, CliError> {
 }
 
 /// What the arguments ask for.
-fn wanted(args: &AttachArgs) -> Result<Wanted, CliError> {
+fn wanted(args: &AttachArgs, quiet: bool) -> Result<Wanted, CliError> {
     let place: Place = args.place.parse().map_err(CliError::usage)?;
     let asked: Option<Transport> = args.transport.as_deref().and_then(|name| name.parse().ok());
     let transport = match &place {
@@ -173,7 +177,8 @@ fn wanted(args: &AttachArgs) -> Result<Wanted, CliError> {
     }
     let name = args.name.clone().unwrap_or_else(|| place.default_name());
     check_name(&name).map_err(CliError::usage)?;
-    if let Some(directory) = &args.mount {
+    let mount = args.mount.as_deref().map(|path| keeping::mount_point(path, quiet)).transpose()?;
+    if let Some(directory) = &mount {
         check_mountpoint(directory).map_err(CliError::usage)?;
     }
     let absolute = |path: &Path| {
@@ -194,10 +199,7 @@ fn wanted(args: &AttachArgs) -> Result<Wanted, CliError> {
         hold_s: seconds(&args.hold).map_err(CliError::Usage)?,
         secret_file: args.secret.as_deref().map(absolute).transpose()?,
         encrypt,
-        mount: args
-            .mount
-            .clone()
-            .map(|directory| (directory, args.filesystem.parse().unwrap_or(Filesystem::Ext4))),
+        mount: mount.map(|directory| (directory, args.filesystem.parse().unwrap_or(Filesystem::Ext4))),
     })
 }
 

@@ -99,6 +99,7 @@ impl Attacher<'_> {
                 asked
             }
         };
+        self.may_mount(wanted)?;
         let (name, id) = (record.name.clone(), record.id.clone());
         let (encrypted, formatted) =
             self.under_way(&record.clone(), || match self.make(&mut record, wanted.encrypt.as_ref()) {

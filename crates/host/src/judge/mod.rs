@@ -16,7 +16,7 @@ mod stacked;
 mod tests;
 mod users;
 
-pub use mounted::mounted_over;
+pub use mounted::{mounted_over, mounts_that};
 
 use crate::command::{Never, Real};
 use crate::probe::{self, BlockDevice, Kind};

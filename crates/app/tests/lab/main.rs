@@ -19,6 +19,7 @@ mod kernel;
 mod kills;
 mod layouts;
 mod monitor;
+mod mounts;
 mod pattern;
 mod remote;
 mod replicated;

@@ -161,6 +161,21 @@ fn a_host_that_cannot_be_reached_keeps_nothing_here() {
 }
 
 #[test]
+fn a_mount_point_that_cannot_be_one_is_refused_before_anything_is_done() {
+    let machine = Machine::new();
+    std::fs::create_dir_all(machine.at("srv/deep/data/precious")).expect("makes");
+    refused(&machine, &machine.wanted(), &["/srv/deep/data is not empty (it has precious in it)"]);
+    let planned = machine.with(|keeper| keeper.may_mount(&machine.wanted()));
+    assert!(planned.is_err_and(|error| error.to_string().contains("precious")));
+    assert_eq!((machine.ran.borrow().len(), machine.traces()), (0, vec!["srv/deep".to_owned()]));
+    std::fs::remove_dir(machine.at("srv/deep/data/precious")).expect("removes");
+    attached(&machine);
+    machine
+        .with(|keeper| keeper.may_mount(&machine.wanted()))
+        .expect("its own mount is no reason against it");
+}
+
+#[test]
 fn an_export_that_was_there_before_stays() {
     let machine = Machine::new();
     machine.exports.borrow_mut().insert("data".to_owned(), "/dev/vdb".to_owned());

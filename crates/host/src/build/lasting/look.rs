@@ -137,7 +137,10 @@ impl Keeper<'_> {
             let above = gone.iter().any(|below| undo.stands_on(below));
             match now {
                 StepState::Stands => continue,
-                StepState::Other(what) if !above => drift.push(what.clone()),
+                // What covers a mount has covered its directory, too.
+                StepState::Other(what) if !above || matches!(undo, BuildUndo::Unmount { .. }) => {
+                    drift.push(what.clone());
+                }
                 StepState::Absent if !above => drift.push(absent(undo)),
                 _ => {}
             }

@@ -44,6 +44,10 @@ pub struct AttachArgs {
     /// [USER@]HOST:DEVICE through SSH; nvme-tcp://HOST[:PORT]/NQN or iscsi://HOST[:PORT]/IQN directly, on a network of your own
     #[arg(value_name = "PLACE")]
     place: String,
+    /// UUID of what the volume carries, as `blkid -p` says it there: for one without a name below /dev/disk/by-id that was attached by
+    /// another host, or filled there. What was attached here is known
+    #[arg(long, value_name = "UUID")]
+    carries: Option<String>,
     /// What it is called on both hosts [default: after the device or the target]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -172,6 +176,11 @@ fn wanted(args: &AttachArgs, quiet: bool) -> Result<Wanted, CliError> {
         }
         Place::Direct { transport, .. } => *transport,
     };
+    if args.carries.is_some() && matches!(place, Place::Direct { .. }) {
+        return Err(CliError::Usage(format!(
+            "nothing is exported on the host of {place}: leave --carries out"
+        )));
+    }
     if args.copy_ebb && matches!(place, Place::Direct { .. }) {
         return Err(CliError::Usage(format!("nothing is run on the host of {place}: leave --copy-ebb out")));
     }
@@ -194,6 +203,7 @@ fn wanted(args: &AttachArgs, quiet: bool) -> Result<Wanted, CliError> {
     };
     Ok(Wanted {
         place,
+        carries: args.carries.clone(),
         name,
         transport,
         hold_s: seconds(&args.hold).map_err(CliError::Usage)?,
@@ -231,8 +241,9 @@ fn steps(wanted: &Wanted) -> Vec<String> {
     let mut steps = Vec::new();
     let (name, transport) = (&wanted.name, wanted.transport.name());
     if let Place::Ssh { destination, device } = &wanted.place {
+        let carries = wanted.carries.as_ref().map_or_else(String::new, |uuid| format!(" --carries {uuid}"));
         steps.push(format!(
-            "on {destination}: ebb export {device} --client (this host) --name {name} --transport {transport} --json"
+            "on {destination}: ebb export {device}{carries} --client (this host) --name {name} --transport {transport} --json"
         ));
         steps.push(format!(
             "ssh -N -M -L 127.0.0.1:PORT:127.0.0.1:{} {destination}, kept by a process of its own",

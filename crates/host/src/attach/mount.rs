@@ -95,14 +95,8 @@ impl Attacher<'_> {
         }
         if record.encryption.is_some() {
             return Err(Failure::Refused(format!(
-                "what {} decrypts to carries no file system, and it was not encrypted by this attach: nothing is made in it; attach it without --mount, and if nothing is lost `mkfs.{} {path}`",
-                record.place,
-                record.mount.as_ref().map_or("ext4", |mount| mount
-                    .wanted
-                    .as_ref()
-                    .split('.')
-                    .next()
-                    .unwrap_or("ext4"))
+                "what {} decrypts to carries no file system, and it was not encrypted by this attach: nothing is made in it; attach it without --mount, and look at what is there (`blkid -p {path}`, `hexdump -C {path} | head`)",
+                record.place
             )));
         }
         self.around.is_blank(&self.sys.at(Path::new(path))).map_err(|why| {

@@ -236,7 +236,7 @@ fill() {
     [ ! -e "$state/made" ] ||
         refuse "$1 has another file system than its own (uuid ${found:-none}), and none is made over what may be somebody's"
     content=$(content_of "$1")
-    [ -z "$content" ] || refuse "$content, and nothing is removed here. Where nobody needs it (an interrupted mkfs): wipefs -a $1, then blkdiscard -z $1"
+    [ -z "$content" ] || refuse "$content, and nothing is removed here. To see what is there: lsblk -f $1, blkid -p $1"
     "mkfs.$filesystem" $mkfs "$1" || refuse "mkfs.$filesystem fails on $1"
     say "new $filesystem on $1"
 }
@@ -282,7 +282,7 @@ start() {
     if [ "$owns" -gt 0 ]; then
         assemble
     elif [ -n "$others" ]; then
-        refuse "$others. Nothing was changed. Where nobody needs what is there: wipefs -a DISK, then blkdiscard -z DISK"
+        refuse "$others. Nothing was changed. To see what is there: lsblk -f, blkid -p DISK"
     elif [ -n "$(absent)" ]; then
         refuse "not there: $(absent)"
     elif [ -n "$(mounted)" ]; then

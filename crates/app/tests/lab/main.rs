@@ -20,6 +20,7 @@ mod kills;
 mod layouts;
 mod monitor;
 mod mounts;
+mod nameless;
 mod pattern;
 mod remote;
 mod replicated;

@@ -51,6 +51,12 @@ backup back; go back-data cat /srv/backup/file; ebb detach backup -q
 plain() { case=$1; shift; go $case ebb attach root@127.0.0.1:/dev/ubdb --transport iscsi --name plain --mount /srv/plain -q; }
 plain plain; echo plain >/srv/plain/file; ebb detach plain -q
 plain plain-again; go plain-data cat /srv/plain/file; ebb detach plain -q
+# What a design names as the kernel does is warned of when it is applied.
+ebb attach root@127.0.0.1:/dev/ubdb --transport iscsi --name plain -q
+device=$(readlink -f /dev/disk/by-id/scsi-*)
+printf 'name = "e"\n[volumes.v]\ndevice = "%s"\n[designs.d]\nlayout = "linear"\nmembers = ["v"]\nfilesystem = "ext4"\n[workloads.w]\nrw = "read"\nruntime = "1s"\n' $device >e.toml
+go numbered ebb apply e.toml --mount /srv/new --dry-run
+ebb detach plain -q
 echo all
 "#;
 
@@ -92,6 +98,8 @@ fn a_volume_without_a_name_that_stays_is_attached_again_by_what_it_carries() {
         ("plain", "0", "attached as"),
         ("plain-again", "0", "attached as"),
         ("plain-data", "0", "plain"),
+        ("numbered", "1", "is what the kernel called it at this boot"),
+        ("numbered", "1", "write `device = \"/dev/disk/by-id/"),
     ] {
         let said = case(name);
         if !(said.starts_with(&format!("{status} ")) && said.contains(words)) {

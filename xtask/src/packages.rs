@@ -64,7 +64,29 @@ const AXE: &str = "axe-core@4.10.3";
 pub fn install() -> Result<(), String> {
     packages()?;
     promtool()?;
+    servers()?;
     accessibility_checker()
+}
+
+/// What a guest of User-Mode Linux needs to be a storage host and its own client: installed here, these would start servers.
+const SERVERS: &[&str] = &["openssh-server", "open-iscsi", "libopeniscsiusr", "libisns0", "libwrap0"];
+
+fn servers() -> Result<(), String> {
+    let place = tools().join("servers");
+    if place.join("usr/sbin/sshd").is_file() || (on_path("sshd") && on_path("iscsid")) {
+        return Ok(());
+    }
+    if find("apt-get").is_none() {
+        return Err(format!("install {}", SERVERS.join(" ")));
+    }
+    std::fs::create_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))?;
+    let place = place.to_string_lossy();
+    let download = ["-C", &place, "apt-get", "download", "-q"];
+    let unpack = "for package in *.deb; do dpkg-deb --extract $package .; rm $package; done";
+    run_all(&[
+        Step::new("servers", "env", &[&download, SERVERS].concat()),
+        Step::new("servers unpacked", "env", &["-C", &place, "sh", "-ec", unpack]),
+    ])
 }
 
 /// Takes promtool, which checks figures and rules, out of Debian's package of Prometheus: installed, that would start a server.

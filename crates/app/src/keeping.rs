@@ -4,9 +4,12 @@ use crate::cli::globals::Globals;
 use crate::error::CliError;
 use crate::views;
 use ebbtide_host::build::lasting::{Failure, Keeper, Planned, may_build};
+use ebbtide_host::mounting;
 use ebbtide_host::sys::Sys;
+use ebbtide_model::shown::Shown;
 use ebbtide_runner::kernel::telling::Telling;
 use std::cell::Cell;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 /// For tests: kills this process at that boundary between two changes.
@@ -35,6 +38,18 @@ pub fn boundary() -> impl Fn() {
         Some(count) => left.set(Some(count - 1)),
         None => {}
     }
+}
+
+/// Where `path` leads on this host: what is written down and mounted has no symbolic link in it.
+///
+/// # Errors
+/// When it cannot be a directory.
+pub fn mount_point(path: &Path, quiet: bool) -> Result<PathBuf, CliError> {
+    let real = mounting::followed(&Sys::host(), path).map_err(CliError::failed)?;
+    if !quiet && real.components().ne(path.components()) {
+        views::say(&format!("ebb: {} leads to {}: that is the mount point", path.shown(), real.shown()));
+    }
+    Ok(real)
 }
 
 /// Does `what` with the keeper of this host.

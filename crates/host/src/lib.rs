@@ -22,6 +22,7 @@ pub mod findings;
 pub mod hostinfo;
 pub mod judge;
 pub mod limit;
+pub mod mounting;
 mod nvme;
 pub mod observe;
 pub mod probe;

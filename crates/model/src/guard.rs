@@ -30,6 +30,8 @@ pub enum Permission<'a> {
     Exported {
         /// Stable id that it was named by, as in [`User`](Self::User).
         id: Option<&'a str>,
+        /// UUID of what it is said to carry.
+        carries: Option<&'a str>,
     },
     /// Nobody needs to: this run built the device itself, and what is on it is the run's. It must still not be in use.
     Built,
@@ -59,7 +61,7 @@ pub enum RefusalKind {
     Data,
     /// What is on it could not be read.
     Unreadable,
-    /// The stable id that the experiment gives is not this device's.
+    /// The stable id that the experiment gives is not this device's, or it carries something else than was said.
     WrongId,
     /// The experiment gives no stable id, and content would be destroyed.
     NoId,

@@ -146,6 +146,12 @@ impl Desired {
         across_hosts(&self.members, step)
     }
 
+    /// What its lines of fstab mount: by what names.
+    pub fn mounted_as(&self) -> Vec<&str> {
+        let parts = self.parts.iter().filter(|part| part.path == Path::new(files::FSTAB));
+        parts.flat_map(|part| part.lines.lines()).filter_map(|line| line.split_whitespace().next()).collect()
+    }
+
     /// Whether any of its arrays has its members on different hosts.
     pub fn has_hosts(&self) -> bool {
         self.build.steps.iter().any(|step| self.is_across_hosts(step))

@@ -4,7 +4,7 @@ use crate::cli::globals::Globals;
 use crate::cli::status;
 use crate::error::CliError;
 use crate::experiment_file::{design, wrong};
-use crate::{experiment_file, keeping, signals, views};
+use crate::{experiment_file, keeping, kernel_names, signals, views};
 use clap::Args;
 use ebbtide_host::build::lasting::{self, Applied, Failure, Planned};
 use ebbtide_host::build::missing;
@@ -71,7 +71,10 @@ pub fn run(args: &ApplyArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     }
     let file = args.file.as_deref().unwrap_or(Path::new(""));
     let (_, experiment) = experiment_file::load(file, &super::catalog::load(globals)?)?;
-    let desired = desired(args, file, &experiment)?;
+    let desired = desired(args, file, &experiment, globals.quiet)?;
+    if !globals.quiet {
+        kernel_names::notes(&experiment).iter().for_each(|note| views::say(&format!("ebb: {note}")));
+    }
     let control = signals::stoppable(globals.quiet)?;
     let lacks = missing(desired.build.programs.iter().map(String::as_str));
     lacks.map_err(|what| CliError::Failed(format!("this host cannot make it: {what}")))?;
@@ -168,7 +171,7 @@ const NOTHING: &str = "nothing to do, all is as it should be";
 const NOTHING_MORE: &str = "nothing that `ebb apply` can do, and not all is as it should be";
 
 /// What the arguments and the experiment ask for, on this host.
-fn desired(args: &ApplyArgs, file: &Path, experiment: &Experiment) -> Result<Desired, CliError> {
+fn desired(args: &ApplyArgs, file: &Path, experiment: &Experiment, quiet: bool) -> Result<Desired, CliError> {
     let design = design(file, experiment, args.design.as_deref())?;
     let sys = Sys::host();
     let devices = probe::devices(&sys);
@@ -187,12 +190,13 @@ fn desired(args: &ApplyArgs, file: &Path, experiment: &Experiment) -> Result<Des
     let class = Class::of_members(asked, (kinds.iter().any(own), kinds.iter().all(own)))
         .map_err(|unfit| wrong(file, unfit))?;
     let program = std::env::current_exe().ok();
+    let mountpoint = args.mount.as_deref().map(|path| keeping::mount_point(path, quiet)).transpose()?;
     let order = DesignRequest {
         experiment,
         design,
         name: args.name.as_deref().unwrap_or(&fallback),
         class,
-        mountpoint: args.mount.as_deref(),
+        mountpoint: mountpoint.as_deref(),
         devices: &paths,
         machine: &lasting::machine(&sys),
         system: &lasting::system(&sys),

@@ -19,6 +19,7 @@ use serde_json::json;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 use strum::VariantNames;
 
 /// The hidden subcommand that keeps an SSH connection.
@@ -43,6 +44,10 @@ pub struct AttachArgs {
     /// [USER@]HOST:DEVICE through SSH; nvme-tcp://HOST[:PORT]/NQN or iscsi://HOST[:PORT]/IQN directly, on a network of your own
     #[arg(value_name = "PLACE")]
     place: String,
+    /// UUID of what the volume carries, as `blkid -p` says it there: for one without a name below /dev/disk/by-id that was attached by
+    /// another host, or filled there. What was attached here is known
+    #[arg(long, value_name = "UUID")]
+    carries: Option<String>,
     /// What it is called on both hosts [default: after the device or the target]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -105,8 +110,11 @@ fn hold(text: &str) -> Result<String, String> {
 /// # Errors
 /// See the exit statuses in the help.
 pub fn run(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    let wanted = wanted(args)?;
+    let wanted = wanted(args, globals.quiet)?;
     if args.dry_run {
+        attaching::with(globals, &Real::at(&Sys::host()), &AtomicBool::new(false), false, |keeper| {
+            keeper.may_mount(&wanted)
+        })?;
         let steps = steps(&wanted);
         let value = json!({ "schema": "ebbtide.attach-plan/1", "name": wanted.name, "steps": steps });
         let text: String = (1..).zip(&steps).map(|(number, step)| format!("{number:>4}. {step}\n")).collect();
@@ -158,7 +166,7 @@ fn key_of(args: &AttachArgs) -> Result<Option<Vec<u8>>, CliError> {
 }
 
 /// What the arguments ask for.
-fn wanted(args: &AttachArgs) -> Result<Wanted, CliError> {
+fn wanted(args: &AttachArgs, quiet: bool) -> Result<Wanted, CliError> {
     let place: Place = args.place.parse().map_err(CliError::usage)?;
     let asked: Option<Transport> = args.transport.as_deref().and_then(|name| name.parse().ok());
     let transport = match &place {
@@ -168,12 +176,18 @@ fn wanted(args: &AttachArgs) -> Result<Wanted, CliError> {
         }
         Place::Direct { transport, .. } => *transport,
     };
+    if args.carries.is_some() && matches!(place, Place::Direct { .. }) {
+        return Err(CliError::Usage(format!(
+            "nothing is exported on the host of {place}: leave --carries out"
+        )));
+    }
     if args.copy_ebb && matches!(place, Place::Direct { .. }) {
         return Err(CliError::Usage(format!("nothing is run on the host of {place}: leave --copy-ebb out")));
     }
     let name = args.name.clone().unwrap_or_else(|| place.default_name());
     check_name(&name).map_err(CliError::usage)?;
-    if let Some(directory) = &args.mount {
+    let mount = args.mount.as_deref().map(|path| keeping::mount_point(path, quiet)).transpose()?;
+    if let Some(directory) = &mount {
         check_mountpoint(directory).map_err(CliError::usage)?;
     }
     let absolute = |path: &Path| {
@@ -189,15 +203,13 @@ fn wanted(args: &AttachArgs) -> Result<Wanted, CliError> {
     };
     Ok(Wanted {
         place,
+        carries: args.carries.clone(),
         name,
         transport,
         hold_s: seconds(&args.hold).map_err(CliError::Usage)?,
         secret_file: args.secret.as_deref().map(absolute).transpose()?,
         encrypt,
-        mount: args
-            .mount
-            .clone()
-            .map(|directory| (directory, args.filesystem.parse().unwrap_or(Filesystem::Ext4))),
+        mount: mount.map(|directory| (directory, args.filesystem.parse().unwrap_or(Filesystem::Ext4))),
     })
 }
 
@@ -229,8 +241,9 @@ fn steps(wanted: &Wanted) -> Vec<String> {
     let mut steps = Vec::new();
     let (name, transport) = (&wanted.name, wanted.transport.name());
     if let Place::Ssh { destination, device } = &wanted.place {
+        let carries = wanted.carries.as_ref().map_or_else(String::new, |uuid| format!(" --carries {uuid}"));
         steps.push(format!(
-            "on {destination}: ebb export {device} --client (this host) --name {name} --transport {transport} --json"
+            "on {destination}: ebb export {device}{carries} --client (this host) --name {name} --transport {transport} --json"
         ));
         steps.push(format!(
             "ssh -N -M -L 127.0.0.1:PORT:127.0.0.1:{} {destination}, kept by a process of its own",

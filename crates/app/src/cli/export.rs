@@ -29,6 +29,10 @@ pub struct ExportArgs {
     /// A block device, the stable id of one, or a regular file
     #[arg(value_name = "DEVICE|FILE", required_unless_present_any = ["list", "remove", "start"])]
     source: Option<PathBuf>,
+    /// UUID of what the device carries, as `blkid -p` says it: it is exported only if it does, or is blank. For a device without a name
+    /// below /dev/disk/by-id
+    #[arg(long, value_name = "UUID")]
+    carries: Option<String>,
     /// The initiator that may log in, and no other: a host's NQN for nvme-tcp, an IQN for iscsi
     #[arg(long, value_name = "NAME", required_unless_present_any = ["list", "remove", "start"])]
     client: Option<String>,
@@ -51,16 +55,16 @@ pub struct ExportArgs {
     #[arg(long)]
     dry_run: bool,
     /// List exports
-    #[arg(long, conflicts_with_all = ["source", "client", "secret", "name", "listen", "persistent", "dry_run", "remove"])]
+    #[arg(long, conflicts_with_all = ["source", "carries", "client", "secret", "name", "listen", "persistent", "dry_run", "remove"])]
     list: bool,
     /// Take the export of that name away
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["source", "client", "secret", "name", "listen", "persistent", "dry_run"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["source", "carries", "client", "secret", "name", "listen", "persistent", "dry_run"])]
     remove: Option<String>,
     /// With --remove: also while the client is connected
     #[arg(long, requires = "remove", conflicts_with_all = ["source", "list", "start"])]
     force: bool,
     /// Bring the export of that name back, as its unit does at boot
-    #[arg(long, value_name = "NAME", hide = true, conflicts_with_all = ["source", "client", "list", "remove"])]
+    #[arg(long, value_name = "NAME", hide = true, conflicts_with_all = ["source", "carries", "client", "list", "remove"])]
     start: Option<String>,
 }
 
@@ -124,6 +128,7 @@ fn wanted(args: &ExportArgs) -> Result<Wanted, CliError> {
     let source = args.source.clone().unwrap_or_default();
     Ok(Wanted {
         source,
+        carries: args.carries.clone(),
         name: args.name.clone(),
         client,
         secret: args.secret.clone(),

@@ -20,6 +20,8 @@ mod kernel;
 mod kills;
 mod layouts;
 mod monitor;
+mod mounts;
+mod nameless;
 mod pattern;
 mod remote;
 mod replicated;

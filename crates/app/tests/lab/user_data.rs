@@ -21,6 +21,7 @@ const FUNCTIONS: &str = r#"
 disk=/dev/disk/by-id/virtio-d script=/usr/local/sbin/ebb-scratch state=/var/lib/ebbtide/boot/scratch
 go() { status=0; said=$($script start 2>&1) || status=$?; }
 off() { if mountpoint -q /data; then umount /data; fi; for md in /dev/md?*; do [ ! -b $md ] || mdadm -q --stop $md; done; udevadm settle; }
+zero_array() { umount /data; blkdiscard -f -z /dev/md/scratch; }
 zero() { for n in "$@"; do blkdiscard -f -z $disk$n; done; udevadm settle; }
 writes() { for n in a b c; do read -r _ _ _ _ _ _ sectors _ </sys/block/vd$n/stat; echo $sectors; done | tr '\n' ' '; }
 is() { [ $status = $1 ] && case $said in *"$2"*) ;; *) false ;; esac || { echo "$3: status $status: $said"; exit 1; }; }
@@ -112,18 +113,18 @@ fn the_script_makes_what_is_blank_starts_what_is_its_own_and_leaves_the_rest_alo
         "members of two arrays of one uuid",
         "off; zero 0 1 2; go; off; dd if=${disk}0 of=/root/first bs=1M count=2 status=none; zero 0 1 2; sleep 1; go; off; dd if=/root/first of=${disk}0 conv=notrunc status=none; udevadm settle; w=$(writes); go; is 1 'made at different times' two; [ \"$w\" = \"$(writes)\" ]",
     );
-    // What a loss of power leaves of a making is made again; what was finished is not.
+    // What a loss of power leaves of a making is gone on with where nothing is there yet; what was finished is not made again.
     run(
         "begun on one disk",
-        "off; zero 0 1 2; go; off; zero 1 2; echo x >$state/making; go; is 0 'made of /dev/vda /dev/vdb /dev/vdc' begun; [ ! -e $state/making ]",
+        "off; zero 0 1 2; go; off; zero 1 2; rm $state/made; w=$(writes); go; is 1 '1 of its 3 members' begun; [ \"$w\" = \"$(writes)\" ]",
     );
     run(
         "without its file system",
-        "off; mdadm -q --assemble /dev/md/scratch ${disk}[0-2]; wipefs -q -a /dev/md/scratch; off; echo x >$state/making; go; is 0 'new ext4' unfinished",
+        "off; zero 0 1 2; go; zero_array; off; rm $state/made; go; is 0 'new ext4' unfinished",
     );
     run(
         "finished",
-        "echo kept >/data/file; off; echo x >$state/making; go; is 0 'mounted at' finished; grep -q kept /data/file; [ ! -e $state/making ]",
+        "echo kept >/data/file; off; rm $state/made; go; is 0 'mounted at' finished; grep -q kept /data/file; [ -e $state/made ]",
     );
     run(
         "somebody cleared it",
@@ -139,13 +140,15 @@ fn the_script_makes_what_is_blank_starts_what_is_its_own_and_leaves_the_rest_alo
         "off; zero 0 1 2; rm -r $state; sed -i 's/--level=0 --chunk=256K/--level=1/; s/^redundant=.*/redundant=yes/' $script; go; is 0 'made of' mirror
          echo kept >/data/file; off; sed -i 's/^members=.*/members=\"\\/dev\\/disk\\/by-id\\/virtio-d[01]\"/' $script; go; is 0 'DEGRADED: 1' mirror; grep -q kept /data/file",
     );
-    // Killed wherever, it is mounted after the next start.
+    // Killed wherever, it is mounted after the next start, or refused and not written to.
     let kills = "sed -i 's/--level=1/--level=0 --chunk=256K/; s/^redundant=.*/redundant=no/; s/^class=.*/class=ephemeral/' $script
         for tenths in 02 06 10 14 18 22; do
             off; zero 0 1 2; rm -rf $state
             setsid $script start >/dev/null 2>&1 & leader=$!
             sleep ${tenths%?}.${tenths#?}; kill -9 -- -$leader 2>/dev/null || true; wait $leader 2>/dev/null || true
-            off; go; is 0 'is mounted at' \"killed after $tenths\"; [ ! -e $state/making ]
+            off; go
+            if [ $status = 1 ]; then w=$(writes); go; is 1 'not mounted' \"killed after $tenths\"; [ \"$w\" = \"$(writes)\" ]; off; zero 0 1 2; rm -rf $state; go; fi
+            is 0 'is mounted at' \"killed after $tenths\"
         done";
     run("killed", kills);
 }

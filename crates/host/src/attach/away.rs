@@ -87,6 +87,10 @@ impl Attacher<'_> {
         // What an attach has put on the volume which never came to be whole is nobody's.
         let is_new = matches!(record.phase, Phase::Attaching | Phase::Abandoning);
         let phase = if is_new { Phase::Abandoning } else { Phase::Detaching };
+        let is_connected = || self.supervised(&record.name).is_none_or(|state| state.connected);
+        if !is_new && is_connected() {
+            self.note_carried(&mut record);
+        }
         if record.phase != phase {
             record.phase = phase;
             self.write(&record)?;
@@ -140,7 +144,7 @@ impl Attacher<'_> {
             self.remove_backup(&record)?;
             (self.boundary)();
         }
-        if !is_new && begun(Step::Open) {
+        if !is_new {
             self.keep_known(&record)?;
         }
         self.forget(&record)?;
@@ -200,7 +204,7 @@ impl Attacher<'_> {
         let device = record.device.as_deref().filter(|_| self.session_state(record) == Some(true));
         let Some(device) = device else {
             left.push(format!(
-                "what was written to {} stays there, because it is not connected: erase it there before it is used (`blkdiscard -z`, `dd`)",
+                "what this attach has written to {} stays there, because it is not connected: look at it there before it is used (`blkid -p DEVICE`)",
                 record.place
             ));
             return Ok(());

@@ -116,7 +116,7 @@ impl Attacher<'_> {
             }
             (Carried::Other(what), None) => {
                 return Err(Failure::Refused(format!(
-                    "{} carries {what}: only a blank volume is encrypted, and what is on this one would be lost; erase it there if it may be (`blkdiscard -z` or `dd`)",
+                    "{} carries {what}: only a blank volume is encrypted; look at what is there (`lsblk -f`, `blkid -p DEVICE` on that host), and name another volume or leave --encrypt out",
                     record.place
                 )));
             }
@@ -151,7 +151,7 @@ impl Attacher<'_> {
     }
 
     /// The uuid of the LUKS header in the file `path`.
-    fn uuid_of(&self, path: &Path) -> Result<String, Failure> {
+    pub(super) fn uuid_of(&self, path: &Path) -> Result<String, Failure> {
         let text = path.to_string_lossy().into_owned();
         let said = self.runner.run("cryptsetup", &["luksUUID", &text])?;
         match said.status {

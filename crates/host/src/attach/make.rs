@@ -92,13 +92,15 @@ impl Attacher<'_> {
                         standing.name, standing.client, asked.client
                     )));
                 }
-                Record { phase: Phase::Returning, ..standing }
+                let carries = asked.carries.or(standing.carries);
+                Record { phase: Phase::Returning, carries, ..standing }
             }
             None => {
                 self.check_alone(&asked)?;
                 asked
             }
         };
+        self.may_mount(wanted)?;
         let (name, id) = (record.name.clone(), record.id.clone());
         let (encrypted, formatted) =
             self.under_way(&record.clone(), || match self.make(&mut record, wanted.encrypt.as_ref()) {
@@ -195,6 +197,7 @@ impl Attacher<'_> {
             header: None,
             backup: None,
         });
+        let carries = self.carries(wanted)?;
         let mount = wanted.mount.as_ref().map(|(directory, filesystem)| MountedAt {
             directory: directory.clone(),
             filesystem: None,
@@ -217,6 +220,7 @@ impl Attacher<'_> {
             machine: machine(&self.sys),
             device: None,
             path: None,
+            carries,
             bytes: None,
             hold_s: wanted.hold_s,
             tunnel: None,
@@ -272,7 +276,30 @@ impl Attacher<'_> {
         if let Some(encrypt) = encrypt {
             self.encrypt(record, encrypt.backup.as_deref())?;
         }
-        self.mount(record)
+        self.mount(record)?;
+        self.note_carried(record);
+        Ok(())
+    }
+
+    /// UUID of what the volume that is `wanted` carries: as somebody says, as the copy of its header says, or as it was when it was detached.
+    fn carries(&self, wanted: &Wanted) -> Result<Option<String>, Failure> {
+        let backup = wanted.encrypt.as_ref().and_then(|encrypt| encrypt.backup.as_deref());
+        let backup = backup.filter(|path| path.symlink_metadata().is_ok());
+        Ok(match (&wanted.carries, backup) {
+            (Some(said), _) => Some(said.clone()),
+            (None, Some(copy)) => Some(self.uuid_of(copy)?),
+            (None, None) => self.known(&wanted.place).and_then(|(known, _)| known.carries()),
+        })
+    }
+
+    /// Notes what the volume carries, where that can be told: its user may have put something there.
+    pub(super) fn note_carried(&self, record: &mut Record) {
+        let device = record.device.as_deref().filter(|_| self.session_state(record) == Some(true));
+        let found = match &record.encryption {
+            Some(encrypted) => Some(encrypted.uuid.clone()),
+            None => device.and_then(|device| self.content(device).own_uuid().map(str::to_owned)),
+        };
+        record.carries = found.or(record.carries.take());
     }
 
     /// Has the other host export the device to this one.
@@ -499,6 +526,12 @@ fn understood<T: serde::de::DeserializeOwned>(host: &str, said: &str) -> Result<
 pub(super) fn export_words(record: &Record, tunnel: &Tunnel) -> Vec<String> {
     let mut words: Vec<&str> =
         vec!["export", &tunnel.device, "--client", &record.client, "--name", &record.name];
+    // A name that stays says more: what is there may have been made anew since.
+    if let Some(carries) =
+        record.carries.as_deref().filter(|_| !tunnel.device.starts_with("/dev/disk/by-id/"))
+    {
+        words.extend(["--carries", carries]);
+    }
     words.extend(["--transport", record.transport.name()]);
     if let Some(secret) = &tunnel.secret {
         words.extend(["--secret", secret]);

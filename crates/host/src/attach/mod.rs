@@ -59,6 +59,8 @@ fn waiting(record: &Record) -> Waiting {
 pub struct Wanted {
     /// Where the volume is.
     pub place: Place,
+    /// UUID of what the volume carries, where somebody says.
+    pub carries: Option<String>,
     /// What it is called here.
     pub name: String,
     /// The protocol.

@@ -1,6 +1,7 @@
 //! A file system in what was attached: made where that is new, and mounted.
 
-use super::{Attacher, Failure};
+use super::{Attacher, Failure, Wanted};
+use crate::mounting;
 use crate::probe::Content;
 use ebbtide_model::experiment::Design;
 use ebbtide_model::layout::LayoutNode;
@@ -13,6 +14,20 @@ use std::path::Path;
 const MOUNT_OPTIONS: &str = "_netdev";
 
 impl Attacher<'_> {
+    /// Asks whether what is `wanted` can be mounted where it is wanted, before anything else is done; touches nothing.
+    ///
+    /// # Errors
+    /// Why not, and what to write instead.
+    pub fn may_mount(&self, wanted: &Wanted) -> Result<(), Failure> {
+        let Some((directory, _)) = &wanted.mount else { return Ok(()) };
+        // Who may not read the record is no reason against a look.
+        let known = self.record(&wanted.name).ok().flatten();
+        if known.is_some_and(|record| self.is_mounted(&record, directory)) {
+            return Ok(());
+        }
+        mounting::check(&self.sys, directory, &[]).map_err(|unfit| Failure::Refused(unfit.to_string()))
+    }
+
     /// Mounts what was attached, after making a file system where that is new.
     pub(super) fn mount(&self, record: &mut Record) -> Result<(), Failure> {
         let (Some(mount), Some(path)) = (record.mount.clone(), record.path.clone()) else { return Ok(()) };
@@ -80,14 +95,8 @@ impl Attacher<'_> {
         }
         if record.encryption.is_some() {
             return Err(Failure::Refused(format!(
-                "what {} decrypts to carries no file system, and it was not encrypted by this attach: nothing is made in it; attach it without --mount, and if nothing is lost `mkfs.{} {path}`",
-                record.place,
-                record.mount.as_ref().map_or("ext4", |mount| mount
-                    .wanted
-                    .as_ref()
-                    .split('.')
-                    .next()
-                    .unwrap_or("ext4"))
+                "what {} decrypts to carries no file system, and it was not encrypted by this attach: nothing is made in it; attach it without --mount, and look at what is there (`blkid -p {path}`, `hexdump -C {path} | head`)",
+                record.place
             )));
         }
         self.around.is_blank(&self.sys.at(Path::new(path))).map_err(|why| {

@@ -34,9 +34,15 @@ pub(super) fn is_behind(sys: &Sys, device: &str, id: &FileId) -> Option<bool> {
     Some((behind.dev, behind.ino) == (id.dev, id.ino))
 }
 
-/// Whether `mount` is of `from`. Of file systems over several devices the mount has a number of its own: there its
-/// source tells.
+/// Whether `mount` is of `from`, all of it.
 pub(crate) fn is_mounted(sys: &Sys, mount: &Mount, from: &Mounted) -> bool {
+    // Of a bind mount the root is a directory in the file system.
+    is_of(sys, mount, from) && (mount.root == "/" || mount.dev.major == 0)
+}
+
+/// Whether `mount` is of `from`, or of a directory in it. Of file systems over several devices the mount has a number of its own: there its
+/// source tells.
+pub(super) fn is_of(sys: &Sys, mount: &Mount, from: &Mounted) -> bool {
     let same_type = from.fstype.as_ref().is_none_or(|fstype| *fstype == mount.fstype);
     let device = from.number.clone().or_else(|| number(sys, &from.device));
     let own_number = mount.dev.major == 0;
@@ -45,6 +51,5 @@ pub(crate) fn is_mounted(sys: &Sys, mount: &Mount, from: &Mounted) -> bool {
         Some(device) => device.parse::<DevNum>().is_ok_and(|device| device == mount.dev),
         None => mount.source == from.device,
     };
-    // Of a bind mount the root is a directory in the file system.
-    same_type && same_device && (mount.root == "/" || own_number)
+    same_type && same_device
 }

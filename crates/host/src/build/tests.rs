@@ -553,7 +553,7 @@ fn what_is_left_alone_is_told_from_what_is_put_back() {
         "30 1 9:0 / /run/ebbtide/r rw - xfs /dev/vdb rw\n31 30 9:1 / /run/ebbtide/r rw - ext4 /dev/vdc rw\n";
     std::fs::write(machine.root.join("proc/self/mountinfo"), below).expect("writes");
     let over = undo(&machine.sys(), &machine, &mount).expect_err("stays to be put back").to_string();
-    assert!(over.contains("/dev/vdc (ext4) is mounted over it"), "{over}");
+    assert!(over.contains("/dev/vdc (ext4) is mounted over it on /run/ebbtide/r"), "{over}");
     machine.publish();
     assert_eq!(undone(&mount), Outcome::Done);
 

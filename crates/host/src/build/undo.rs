@@ -305,18 +305,20 @@ pub(super) fn mounted(
     mountpoint: &Path,
     from: Option<&Mounted>,
 ) -> Result<Option<Outcome>, BuildError> {
-    // The last is on top of those before it.
     let mounts = tables::mounts_of(sys);
-    let mut there = mounts.iter().rev().filter(|mount| Path::new(&mount.mountpoint) == mountpoint);
-    let is_ours = |mount: &Mount| from.is_some_and(|from| identity::is_mounted(sys, mount, from));
-    match there.next() {
-        None => Ok(Some(Outcome::Before)),
-        Some(mount) if is_ours(mount) => Ok(None),
-        Some(mount) if there.any(is_ours) => Err(BuildError::Path {
+    let is_there = |mount: &&Mount| Path::new(&mount.mountpoint) == mountpoint;
+    let is_ours = |mount: &Mount| from.is_some_and(|from| is_ours(sys, mount, from));
+    let has_ours = mounts.iter().filter(is_there).any(is_ours);
+    match tables::seen_at(&mounts, mountpoint) {
+        Some(mount) if is_there(&mount) && is_ours(mount) => Ok(None),
+        Some(mount) if has_ours => Err(BuildError::Path {
             path: mountpoint.to_owned(),
-            what: format!("{} ({}) is mounted over it; unmount that first", mount.source, mount.fstype),
+            what: format!(
+                "{} ({}) is mounted over it on {}; unmount that first",
+                mount.source, mount.fstype, mount.mountpoint
+            ),
         }),
-        Some(mount) => {
+        Some(mount) if is_there(&mount) => {
             let what = match from {
                 Some(from) => format!("not {}", from.device),
                 None => "and the journal does not say what the run mounted".to_owned(),
@@ -324,5 +326,19 @@ pub(super) fn mounted(
             let what = format!("{} ({}) is mounted there, {what}", mount.source, mount.fstype);
             Ok(Some(Outcome::Left(what)))
         }
+        _ => Ok(Some(Outcome::Before)),
     }
+}
+
+/// Whether `mount`, which is where `from` was mounted, is of it. Of a device that is gone only that is known.
+fn is_ours(sys: &Sys, mount: &Mount, from: &Mounted) -> bool {
+    let is_gone = || {
+        let has_device = mount.dev.major != 0;
+        has_device
+            && from.number.is_none()
+            && !sys.at(Path::new(&from.device)).exists()
+            && from.fstype.as_ref().is_some_and(|fstype| *fstype == mount.fstype)
+            && !sys.sys.join("dev/block").join(mount.dev.to_string()).exists()
+    };
+    identity::is_mounted(sys, mount, from) || is_gone()
 }

@@ -48,6 +48,8 @@ const STEP: u64 = 0;
 pub struct Wanted {
     /// A device, a file, or the stable id of a device.
     pub source: PathBuf,
+    /// UUID of what the device carries, where that is to say which device is meant.
+    pub carries: Option<String>,
     /// What it is to be called; after the source where nobody says.
     pub name: Option<String>,
     /// NQN or IQN of the initiator that may log in.
@@ -132,7 +134,7 @@ impl Exporter<'_> {
         }
         let secret = self.secret(&export)?;
         self.check_other_secrets(&export, secret.as_deref())?;
-        let opened = source::open(&self.sys, &located)?;
+        let opened = source::open(&self.sys, &located, wanted.carries.as_deref())?;
         export.bytes = opened.bytes;
         let placed = self.placed(&export, opened.source.path())?;
         let steps = steps(&export, &opened.source, &placed);
@@ -192,6 +194,7 @@ impl Exporter<'_> {
         let program = self.unit_program(name);
         let wanted = Wanted {
             source: export.device.clone(),
+            carries: None,
             name: Some(export.name.clone()),
             client: export.client.clone(),
             secret: export.secret.clone(),
@@ -212,7 +215,7 @@ impl Exporter<'_> {
         }
         let secret = self.secret(&export)?;
         self.check_other_secrets(&export, secret.as_deref())?;
-        let opened = source::open(&self.sys, &located)?;
+        let opened = source::open(&self.sys, &located, wanted.carries.as_deref())?;
         self.forget_stale(&export)?;
         export.bytes = opened.bytes;
         let placed = self.placed(&export, opened.source.path())?;

@@ -106,8 +106,12 @@ pub(super) fn locate(host: &Sys, source: &Path) -> Result<Located, ExportError> 
 }
 
 /// Opens what was found, as what another host is going to write.
-pub(super) fn open<'a>(host: &Sys, located: &'a Located) -> Result<Opened<'a>, ExportError> {
-    let permission = Permission::Exported { id: located.id.as_deref() };
+pub(super) fn open<'a>(
+    host: &Sys,
+    located: &'a Located,
+    carries: Option<&'a str>,
+) -> Result<Opened<'a>, ExportError> {
+    let permission = Permission::Exported { id: located.id.as_deref(), carries };
     let request = WriteRequest { path: &located.path, permission };
     let wanted = Wanted { request, expected: Expected::Any, write: true };
     let mut claims = judge::door().claim(&[wanted]).map_err(|(_, error)| ExportError::from(error))?;

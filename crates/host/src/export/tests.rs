@@ -175,6 +175,7 @@ impl Host {
         let client = if transport == Transport::NvmeTcp { NQN } else { IQN };
         Wanted {
             source: self.root.path().join(file),
+            carries: None,
             name: None,
             client: client.to_owned(),
             secret: None,

@@ -19,16 +19,19 @@ impl HostLook {
     pub(super) fn contents(&self, runner: &dyn Runner, dev: DevNum, file: &File, used: bool) -> Vec<Loss> {
         let mut found = Vec::new();
         let partitions = self.partition_names(dev);
-        found.extend(named(&signature::read_open(runner, file), "it", partitions.len()));
+        let content = signature::read_open(runner, file);
+        let uuid = content.own_uuid().map(str::to_owned);
+        found.extend(named(&content, "it", partitions.len()).map(|loss| Loss { uuid, ..loss }));
         if found.is_empty() && !partitions.is_empty() {
             let what = format!("it has the partitions {}", partitions.join(", "));
-            found.push(Loss { kind: RefusalKind::PartitionTable, what });
+            found.push(Loss { kind: RefusalKind::PartitionTable, what, uuid: None });
         }
         if found.is_empty() && !used {
             match foreign_data(file) {
                 Ok(None) => {}
                 Ok(Some(at)) => found.push(Loss {
                     kind: RefusalKind::Data,
+                    uuid: None,
                     what: format!("it carries data of an unknown kind (byte {at} is not zero)"),
                 }),
                 Err(error) => found.push(unreadable("it", &error.to_string())),
@@ -103,7 +106,7 @@ impl HostLook {
             },
             Err(error) => Some(unreadable("it", &error.to_string())),
         };
-        let reason = |Loss { kind, what }| Reason {
+        let reason = |Loss { kind, what, .. }| Reason {
             kind,
             what,
             remedy: "no run leaves that; remove the file yourself (`rm`) if it may be lost".to_owned(),
@@ -113,7 +116,8 @@ impl HostLook {
 }
 
 fn unreadable(what: &str, why: &str) -> Loss {
-    Loss { kind: RefusalKind::Unreadable, what: format!("what is on {what} cannot be read: {why}") }
+    let what = format!("what is on {what} cannot be read: {why}");
+    Loss { kind: RefusalKind::Unreadable, what, uuid: None }
 }
 
 /// `content` of `who` in words; nothing where there is none.
@@ -130,5 +134,5 @@ pub(super) fn named(content: &Content, who: &str, partitions: usize) -> Option<L
         ),
         Content::Unknown(why) => return Some(unreadable(who, why)),
     };
-    Some(Loss { kind, what })
+    Some(Loss { kind, what, uuid: None })
 }

@@ -72,7 +72,7 @@ impl HostLook {
         }
         let (id, destroy) = match permission {
             Permission::User { id, destroy, .. } => (id, destroy),
-            Permission::Exported { id } => (id, true),
+            Permission::Exported { id, .. } => (id, true),
             Permission::Built => return reasons,
         };
         let in_use = !reasons.is_empty();

@@ -16,7 +16,7 @@ mod stacked;
 mod tests;
 mod users;
 
-pub use mounted::mounted_over;
+pub use mounted::{mounted_over, mounts_that};
 
 use crate::command::{Never, Real};
 use crate::probe::{self, BlockDevice, Kind};
@@ -214,6 +214,8 @@ fn has_open(opener: &Opener, what: &str) -> Reason {
 struct Loss {
     kind: RefusalKind,
     what: String,
+    /// The UUID that the device itself carries.
+    uuid: Option<String>,
 }
 
 impl HostLook {
@@ -256,9 +258,9 @@ impl HostLook {
                 .to_owned(),
             });
         }
-        let (id, destroy) = match request.permission {
-            Permission::User { id, destroy, .. } => (id, Some(destroy)),
-            Permission::Exported { id } => (id, None),
+        let (id, destroy, carries) = match request.permission {
+            Permission::User { id, destroy, .. } => (id, Some(destroy), None),
+            Permission::Exported { id, carries } => (id, None, carries),
             Permission::Built => return reasons,
         };
         let in_use = !reasons.is_empty();
@@ -279,30 +281,50 @@ impl HostLook {
         if !in_use {
             reasons.extend(match destroy {
                 Some(destroy) => self.not_allowed(device, contents, id, destroy),
-                None => self.not_named(device, contents, id),
+                None => self.not_named(device, contents, id, carries),
             });
         }
         reasons
     }
 
-    /// What is on the device, where it was not named in a way that means this very one: another host could overwrite what
-    /// nobody meant.
-    fn not_named(&self, device: &BlockDevice, contents: Vec<Loss>, id: Option<&str>) -> Vec<Reason> {
+    /// What is on the device, where neither its name nor what it is said to carry means this very one: another host could overwrite
+    /// what nobody meant.
+    fn not_named(
+        &self,
+        device: &BlockDevice,
+        contents: Vec<Loss>,
+        id: Option<&str>,
+        carries: Option<&str>,
+    ) -> Vec<Reason> {
+        if let Some(said) = carries {
+            let others = contents.into_iter().filter(|loss| loss.uuid.as_deref() != Some(said));
+            let reason = |Loss { what, uuid, .. }: Loss| {
+                let (what, remedy) = match uuid {
+                    Some(uuid) => (
+                        format!("{what} with the UUID {uuid}, and not {said}"),
+                        format!(", and if that is to be exported say `--carries {uuid}`"),
+                    ),
+                    None => (format!("{what}, and not what has the UUID {said}"), String::new()),
+                };
+                let remedy = format!("another device may be meant: {}{remedy}", look(device));
+                Reason { kind: RefusalKind::WrongId, what, remedy }
+            };
+            return others.map(reason).collect();
+        }
         if id.is_some() {
             return Vec::new();
         }
-        let remedy = match device.ids.by_id.first() {
-            Some(id) => format!(
+        let remedy = |uuid: Option<String>| match (device.ids.by_id.first(), uuid) {
+            (Some(id), _) => format!(
                 "if that is to be exported, name it so that no other device is meant: /dev/disk/by-id/{id}"
             ),
-            None => format!(
-                "it has no name below /dev/disk/by-id that would mean this very device: erase it (`blkdiscard -f -z /dev/{}`) \
-                 if that may be lost",
-                device.name
-            ),
+            (None, Some(uuid)) => {
+                format!("{NAMELESS}: {}, and if that is to be exported say `--carries {uuid}`", look(device))
+            }
+            (None, None) => format!("{NAMELESS}: {}; {RULE}", look(device)),
         };
         let found =
-            contents.into_iter().map(|Loss { kind, what }| Reason { kind, what, remedy: remedy.clone() });
+            contents.into_iter().map(|Loss { kind, what, uuid }| Reason { kind, what, remedy: remedy(uuid) });
         found.chain(self.untold_openers()).collect()
     }
 
@@ -323,15 +345,11 @@ impl HostLook {
         }
         let remedy = match device.ids.best() {
             Some(id) => format!("if it may be lost, give `id = \"{id}\"` in the experiment and `--destroy`"),
-            None => format!(
-                "it has no stable id, so it cannot be released by one: erase it yourself (`blkdiscard -f -z /dev/{}`) \
-                 if it may be lost",
-                device.name
-            ),
+            None => format!("{NAMELESS}: {}; name a blank device, or {RULE}", look(device)),
         };
         let mut reasons: Vec<Reason> = contents
             .into_iter()
-            .map(|Loss { kind, what }| Reason { kind, what, remedy: remedy.clone() })
+            .map(|Loss { kind, what, .. }| Reason { kind, what, remedy: remedy.clone() })
             .collect();
         reasons.extend(untold);
         if destroy {
@@ -345,6 +363,17 @@ impl HostLook {
         }
         reasons
     }
+}
+
+/// That nothing but the kernel's name of this boot leads to a device.
+const NAMELESS: &str = "it has no name below /dev/disk/by-id that would mean this very device";
+/// How it gets one.
+const RULE: &str =
+    "a rule of udev's can give it such a name (`SYMLINK+=\"disk/by-id/NAME\"`, by its ID_PATH)";
+
+/// How to see what is on `device`.
+fn look(device: &BlockDevice) -> String {
+    format!("look at what is there (`lsblk -f /dev/{0}`, `blkid -p /dev/{0}`)", device.name)
 }
 
 fn not_destroy(what: &str) -> Reason {

@@ -2,7 +2,7 @@
 //! ends the first, and leaves the second nothing but themselves.
 
 use super::HostLook;
-use super::users::Namespace;
+use super::users::{self, Namespace};
 use crate::probe::tables::{Mount, mounts_of};
 use crate::sys::{DevNum, Sys};
 use ebbtide_model::guard::{Reason, RefusalKind};
@@ -53,6 +53,36 @@ pub fn mounted_over(sys: &Sys, path: &Path, dev: u64) -> Option<String> {
     ))
 }
 
+/// Mounts of which `is_it` holds, in every namespace that can be seen.
+pub fn mounts_that(sys: &Sys, is_it: &dyn Fn(&Mount) -> bool) -> Vec<Reason> {
+    let mut reasons = Vec::new();
+    for namespace in users::namespaces(sys) {
+        let found = namespace.mounts.iter().filter(|mount| is_it(mount));
+        reasons.extend(found.map(|mount| {
+            namespace.reason(format!("it is mounted on {}", mount.mountpoint), &mount.mountpoint)
+        }));
+    }
+    reasons
+}
+
+impl Namespace {
+    /// A mount in it that stands against something, and how it goes.
+    fn reason(&self, what: String, mountpoint: &str) -> Reason {
+        let (place, enter) = match self.process {
+            Some(process) => (
+                format!(" in the mount namespace of process {process}"),
+                format!("nsenter --target {process} --mount "),
+            ),
+            None => (String::new(), String::new()),
+        };
+        Reason {
+            kind: RefusalKind::Mounted,
+            what: format!("{what}{place}"),
+            remedy: format!("`{enter}umount {mountpoint}` if nothing needs it"),
+        }
+    }
+}
+
 impl HostLook {
     /// Reasons against taking away the name of what `file` is open on.
     pub(super) fn mounts_on_name(&self, file: &File) -> Vec<Reason> {
@@ -80,17 +110,6 @@ impl HostLook {
             (false, true) => format!("it is mounted on {}", mount.mountpoint),
             (false, false) => return None,
         };
-        let (place, enter) = match namespace.process {
-            Some(process) => (
-                format!(" in the mount namespace of process {process}"),
-                format!("nsenter --target {process} --mount "),
-            ),
-            None => (String::new(), String::new()),
-        };
-        Some(Reason {
-            kind: RefusalKind::Mounted,
-            what: format!("{what}{place}"),
-            remedy: format!("`{enter}umount {}` if nothing needs it", mount.mountpoint),
-        })
+        Some(namespace.reason(what, &mount.mountpoint))
     }
 }

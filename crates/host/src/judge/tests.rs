@@ -158,6 +158,58 @@ fn volumes_share_blocks_with_what_they_stand_on_and_not_with_their_neighbours() 
     assert!(!of("md0").overlaps(&of("nvme3n1")));
 }
 
+/// As `ebb export` asks.
+#[test]
+fn a_device_without_a_name_that_stays_is_meant_by_what_it_carries() {
+    let unnamed = ARRAYS
+        .lines()
+        .filter(|line| !(line.starts_with("|S:disk/by-id/") || line.contains("/dev/disk/by-id/")))
+        .collect::<Vec<_>>()
+        .join("\n");
+    let host = Recorded::of(&(unnamed + "\n"));
+    let device = host.devices.get("nvme3n1").expect("recorded");
+    let luks = |uuid: &str| Loss {
+        kind: RefusalKind::Signature,
+        what: "it carries crypto_LUKS".to_owned(),
+        uuid: Some(uuid.to_owned()),
+    };
+    let data = || Loss {
+        kind: RefusalKind::Data,
+        what: "it carries data of an unknown kind".to_owned(),
+        uuid: None,
+    };
+    let ask = |contents: Vec<Loss>, carries: Option<&str>| {
+        let permission = Permission::Exported { id: None, carries };
+        let request = WriteRequest { path: Path::new("/dev/nvme3n1"), permission };
+        host.look.against_device(device.dev, contents, false, &request)
+    };
+    assert_eq!(ask(vec![luks("u-1")], Some("u-1")), []);
+    assert_eq!(ask(Vec::new(), Some("u-1")), [], "what is blank loses nothing");
+    let refused = |contents: Vec<Loss>, carries: Option<&str>, words: &[&str]| {
+        let found = ask(contents, carries);
+        let said = ebbtide_model::guard::Refusal { path: String::new(), reasons: found }.reasons_in_words();
+        for word in words {
+            assert!(said.contains(word), "{word}: {said}");
+        }
+        for word in ["erase", "wipefs", "blkdiscard"] {
+            assert!(!said.contains(word), "{said}");
+        }
+    };
+    refused(
+        vec![luks("u-2")],
+        Some("u-1"),
+        &["with the UUID u-2, and not u-1", "blkid -p /dev/nvme3n1", "--carries u-2"],
+    );
+    refused(vec![luks("u-1")], None, &["carries crypto_LUKS", "lsblk -f /dev/nvme3n1", "--carries u-1"]);
+    refused(vec![data()], Some("u-1"), &["unknown kind, and not what has the UUID u-1", "blkid -p"]);
+    refused(vec![data()], None, &["unknown kind", "a rule of udev's"]);
+    let permission = Permission::User { id: None, destroy: true, used: false };
+    let request = WriteRequest { path: Path::new("/dev/nvme3n1"), permission };
+    let reasons = host.look.against_device(device.dev, vec![luks("u-1")], false, &request);
+    let said = ebbtide_model::guard::Refusal { path: String::new(), reasons }.reasons_in_words();
+    assert!(said.contains("carries crypto_LUKS") && !said.contains("blkdiscard"), "{said}");
+}
+
 #[test]
 fn an_image_of_ceph_is_released_by_its_own_name_and_not_written_under_another_mapping() {
     let host = Recorded::of(RBD);

@@ -124,7 +124,7 @@ impl Users {
 }
 
 /// The mounts of this process's namespace, and of every other one that a process is in and that may be read.
-fn namespaces(sys: &Sys) -> Vec<Namespace> {
+pub(super) fn namespaces(sys: &Sys) -> Vec<Namespace> {
     let own = Namespace { process: None, mounts: tables::mounts_of(sys) };
     let namespace = |pid: &str| std::fs::read_link(sys.proc.join(pid).join("ns/mnt")).ok();
     let mut seen: BTreeSet<PathBuf> = namespace("self").into_iter().collect();

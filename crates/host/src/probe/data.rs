@@ -39,7 +39,7 @@ pub fn look_for_data(sys: &Sys, devices: &mut Devices, wanted: &BTreeSet<String>
                 let found = read::open(&sys.dev.join(&device.name)).and_then(|file| foreign_data(&file));
                 if matches!(found, Ok(Some(_))) {
                     let kind = KIND.to_owned();
-                    let data = Signature { kind, usage: None, label: None, uuid: None };
+                    let data = Signature { kind, usage: None, label: None, uuid: None, uuid_sub: None };
                     device.content = Content::Signature(data);
                 }
             });

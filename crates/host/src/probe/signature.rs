@@ -33,6 +33,18 @@ pub struct Signature {
     pub label: Option<String>,
     /// The UUID as blkid has it, where it has one.
     pub uuid: Option<String>,
+    /// The UUID of this device among others of one file system or one array, as blkid has it.
+    #[serde(skip)]
+    pub uuid_sub: Option<String>,
+}
+
+impl Content {
+    /// The UUID that this device alone carries; nothing where it has none.
+    pub fn own_uuid(&self) -> Option<&str> {
+        let Content::Signature(found) = self else { return None };
+        let of_all = found.uuid.as_ref().filter(|_| found.kind != "linux_raid_member");
+        found.uuid_sub.as_ref().or(of_all).map(String::as_str)
+    }
 }
 
 /// Partitions that carry something without a signature, by their type in the partition table: for MBR the extended
@@ -53,7 +65,13 @@ fn unsigned(entry: Option<&str>) -> Content {
     let reserved =
         RESERVED.iter().find(|(kind, _)| entry.is_some_and(|entry| entry.eq_ignore_ascii_case(kind)));
     reserved.map_or(Content::Nothing, |(_, words)| {
-        Content::Signature(Signature { kind: (*words).to_owned(), usage: None, label: None, uuid: None })
+        Content::Signature(Signature {
+            kind: (*words).to_owned(),
+            usage: None,
+            label: None,
+            uuid: None,
+            uuid_sub: None,
+        })
     })
 }
 
@@ -72,6 +90,7 @@ pub fn from_udev(udev: &Udev, disk: Option<&Udev>) -> Option<Content> {
             usage: udev.get("ID_FS_USAGE").map(str::to_owned),
             label: udev.get("ID_FS_LABEL").map(str::to_owned),
             uuid: udev.get("ID_FS_UUID").map(str::to_owned),
+            uuid_sub: udev.get("ID_FS_UUID_SUB").map(str::to_owned),
         }));
     }
     let inherited = disk.is_some_and(|disk| table_is_of_disk(udev, disk));
@@ -123,6 +142,7 @@ pub fn parse_blkid(status: Option<i32>, stdout: &str) -> Content {
                 usage: get("USAGE"),
                 label: get("LABEL"),
                 uuid: get("UUID"),
+                uuid_sub: get("UUID_SUB"),
             }),
             (None, Some(table)) => Content::PartitionTable(table),
             // Only PART_ENTRY_*: what the partition table says of it.
@@ -134,6 +154,7 @@ pub fn parse_blkid(status: Option<i32>, stdout: &str) -> Content {
             usage: None,
             label: None,
             uuid: None,
+            uuid_sub: None,
         }),
         Some(other) => Content::Unknown(format!("blkid ended with status {other}")),
         None => Content::Unknown("blkid was killed".to_owned()),

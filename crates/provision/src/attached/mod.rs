@@ -204,6 +204,9 @@ pub struct Record {
     pub device: Option<String>,
     /// What is to be read and written: the device, or the mapping that decrypts it.
     pub path: Option<String>,
+    /// UUID of what the volume carries, as far as that is known: it tells the volume from others where its name there does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carries: Option<String>,
     /// Size of the device in bytes.
     pub bytes: Option<u64>,
     /// How long I/O waits for a lost connection before it fails, in seconds.

@@ -195,6 +195,7 @@ mod tests {
             machine: "m".to_owned(),
             device: Some("/dev/disk/by-id/nvme-Linux_1".to_owned()),
             path: Some("/dev/mapper/backup".to_owned()),
+            carries: None,
             bytes: Some(1 << 30),
             hold_s: 60,
             tunnel: None,

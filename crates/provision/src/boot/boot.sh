@@ -236,7 +236,7 @@ fill() {
     [ ! -e "$state/made" ] ||
         refuse "$1 has another file system than its own (uuid ${found:-none}), and none is made over what may be somebody's"
     content=$(content_of "$1")
-    [ -z "$content" ] || refuse "$content, and nothing is removed here. Where nobody needs it (an interrupted mkfs): wipefs -a $1, then blkdiscard -z $1"
+    [ -z "$content" ] || refuse "$content, and nothing is removed here. To see what is there: lsblk -f $1, blkid -p $1"
     "mkfs.$filesystem" $mkfs "$1" || refuse "mkfs.$filesystem fails on $1"
     say "new $filesystem on $1"
 }
@@ -255,18 +255,40 @@ tune() {
     done
 }
 
+# What is mounted at $mount.
+mounted() { findmnt -n -o SOURCE --mountpoint "$mount" | tail -n 1; }
+
+# Refuses a mount point that cannot be one, before anything is made.
+check_mount() {
+    real=$(readlink -m "$mount")
+    [ "$real" = "$mount" ] || refuse "$mount leads to $real by a symbolic link: print this with --mount $real"
+    given=$(findmnt -n -s -o SOURCE --mountpoint "$mount" | head -n 1)
+    case $given in '' | "UUID=$filesystem_uuid" | "$device") ;; *) refuse "/etc/fstab mounts $given at $mount: one of the two has to go elsewhere" ;; esac
+    for above in $(findmnt -n -s -o TARGET); do
+        case $mount in
+            "${above%/}"/*) findmnt --mountpoint "$above" >/dev/null || refuse "$mount is below $above, which /etc/fstab mounts and which is not mounted" ;;
+        esac
+    done
+    mkdir -p "$mount" || refuse "cannot make $mount"
+}
+
 start() {
     : >"$log"
     [ -z "$(missing)" ] || refuse "missing: $(missing); install $packages"
     settle
     look
     [ -z "$used" ] || say "left alone: $used"
+    check_mount
     if [ "$owns" -gt 0 ]; then
         assemble
     elif [ -n "$others" ]; then
-        refuse "$others. Nothing was changed. Where nobody needs what is there: wipefs -a DISK, then blkdiscard -z DISK"
+        refuse "$others. Nothing was changed. To see what is there: lsblk -f, blkid -p DISK"
     elif [ -n "$(absent)" ]; then
         refuse "not there: $(absent)"
+    elif [ -n "$(mounted)" ]; then
+        refuse "$(mounted) is mounted at $mount"
+    elif [ -n "$(ls -A "$mount")" ]; then
+        refuse "$mount is not empty, and what is mounted there would hide that: move the files, or print this with another --mount"
     else
         create
     fi
@@ -275,16 +297,11 @@ start() {
     lost=$(cat "/sys/class/block/${running##*/}/md/degraded" 2>/dev/null || echo 0)
     [ "$lost" -eq 0 ] || say "DEGRADED: $lost of its members missing; blank:${blank:- none}; to put one in: mdadm $running --add DISK"
     tune "$running"
-    for above in $(findmnt -n -s -o TARGET); do
-        case $mount in
-            "${above%/}"/*) findmnt --mountpoint "$above" >/dev/null || refuse "$mount is below $above, which /etc/fstab mounts and which is not mounted" ;;
-        esac
-    done
-    mkdir -p "$mount" || refuse "cannot make $mount"
-    mounted=$(findmnt -n -o SOURCE --mountpoint "$mount" | tail -n 1)
+    mounted=$(mounted)
     case $mounted in
         "$running" | "$running"\[*) ;;
         '')
+            [ -z "$(ls -A "$mount")" ] || say "$mount is not empty: what is in it is hidden from now on"
             fill "$running"
             mount -t "$filesystem" -o "$options" "$running" "$mount" || refuse "$running cannot be mounted at $mount"
             [ -e "$state/made" ] || { mkdir -p "$state" && date -u +%Y-%m-%d >"$state/made" && sync; } || say "cannot write $state/made"

@@ -166,7 +166,7 @@ impl BootOrder<'_> {
             filesystem,
             filesystem_uuid,
             mkfs,
-            mountpoint: self.mountpoint.to_string_lossy().into_owned(),
+            mountpoint: self.mountpoint.components().collect::<PathBuf>().to_string_lossy().into_owned(),
             mount_options: options.unwrap_or("defaults").to_owned(),
             settings: settings(&build),
             members,

@@ -52,7 +52,7 @@ pub fn parts(
         add(Part::file(format!("/etc/systemd/system/{}", unit(name)), name, &boot_unit(name, program, boot)));
     }
     add(Part::block("/etc/crypttab", crypt(name, seed, design)));
-    add(Part::block("/etc/fstab", fstab(name, boot, seed, design, build)));
+    add(Part::block(super::FSTAB, fstab(name, boot, seed, design, build)));
     parts
 }
 

@@ -10,6 +10,9 @@ use ebbtide_model::shown::Shown;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
+/// What the host mounts at boot (fstab(5)).
+pub const FSTAB: &str = "/etc/fstab";
+
 /// What is `ebb`'s of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {

@@ -130,6 +130,7 @@ impl Machine {
     pub fn wanted(&self) -> Wanted {
         Wanted {
             place: "ada@store1:/dev/vdb".parse().expect("a place"),
+            carries: None,
             name: "data".to_owned(),
             transport: Transport::NvmeTcp,
             hold_s: 30,

@@ -161,6 +161,21 @@ fn a_host_that_cannot_be_reached_keeps_nothing_here() {
 }
 
 #[test]
+fn a_mount_point_that_cannot_be_one_is_refused_before_anything_is_done() {
+    let machine = Machine::new();
+    std::fs::create_dir_all(machine.at("srv/deep/data/precious")).expect("makes");
+    refused(&machine, &machine.wanted(), &["/srv/deep/data is not empty (it has precious in it)"]);
+    let planned = machine.with(|keeper| keeper.may_mount(&machine.wanted()));
+    assert!(planned.is_err_and(|error| error.to_string().contains("precious")));
+    assert_eq!((machine.ran.borrow().len(), machine.traces()), (0, vec!["srv/deep".to_owned()]));
+    std::fs::remove_dir(machine.at("srv/deep/data/precious")).expect("removes");
+    attached(&machine);
+    machine
+        .with(|keeper| keeper.may_mount(&machine.wanted()))
+        .expect("its own mount is no reason against it");
+}
+
+#[test]
 fn an_export_that_was_there_before_stays() {
     let machine = Machine::new();
     machine.exports.borrow_mut().insert("data".to_owned(), "/dev/vdb".to_owned());
@@ -185,6 +200,61 @@ fn only_what_is_blank_is_encrypted_or_formatted() {
     refused(&machine, &machine.wanted(), &["was not encrypted by this attach"]);
     let plain = Wanted { encrypt: None, ..machine.wanted() };
     refused(&machine, &plain, &["crypto_LUKS", "no file system that can be mounted"]);
+}
+
+/// The last `ebb export` of the other host.
+fn last_export(machine: &Machine) -> String {
+    let ran = machine.ran.borrow();
+    ran.iter().rfind(|line| line.contains("ebb export") && line.contains("--client")).expect("one").clone()
+}
+
+#[test]
+fn what_was_attached_is_known_by_what_it_carries_when_it_is_exported_again() {
+    let machine = Machine::new();
+    attached(&machine);
+    assert!(
+        !last_export(&machine).contains("--carries"),
+        "what it carries is not known: {}",
+        last_export(&machine)
+    );
+    let On::Luks { uuid, .. } = machine.volume.borrow().clone() else { panic!("a header") };
+    let words = format!("--carries {uuid} ");
+    machine.with(|keeper| keeper.detach("data")).expect("detaches");
+    // By what was noted of the place, whatever it is called.
+    let renamed = Wanted { name: "other".to_owned(), encrypt: None, mount: None, ..machine.wanted() };
+    machine.with(|keeper| keeper.attach(&renamed)).expect("attaches");
+    assert!((last_export(&machine) + " ").contains(&words), "{}", last_export(&machine));
+    machine.with(|keeper| keeper.detach("other")).expect("detaches");
+    // By the copy of the header, on a host that knows nothing of it.
+    std::fs::remove_dir_all(machine.at("var/lib/ebbtide")).expect("removes");
+    attached(&machine);
+    assert!((last_export(&machine) + " ").contains(&words), "{}", last_export(&machine));
+    // By its record, after a boot.
+    machine.boot();
+    std::fs::remove_file(machine.at("root/header")).expect("removes");
+    machine.exports.borrow_mut().clear();
+    attached(&machine);
+    assert!((last_export(&machine) + " ").contains(&words), "{}", last_export(&machine));
+    // As its user says.
+    machine.with(|keeper| keeper.detach("data")).expect("detaches");
+    let said = Wanted { carries: Some("u-1".to_owned()), ..machine.wanted() };
+    let _ = machine.with(|keeper| keeper.attach(&said));
+    assert!((last_export(&machine) + " ").contains("--carries u-1 "), "{}", last_export(&machine));
+}
+
+#[test]
+fn a_header_is_not_forgotten_where_a_volume_is_attached_without_it() {
+    let machine = Machine::new();
+    attached(&machine);
+    machine.with(|keeper| keeper.detach("data")).expect("detaches");
+    let On::Luks { uuid, filesystem } = machine.volume.borrow().clone() else { panic!("a header") };
+    let plain = Wanted { encrypt: None, mount: None, ..machine.wanted() };
+    machine.with(|keeper| keeper.attach(&plain)).expect("attaches");
+    machine.with(|keeper| keeper.detach("data")).expect("detaches");
+    *machine.volume.borrow_mut() = On::Torn { uuid, filesystem };
+    let mut without = machine.wanted();
+    without.encrypt = Some(Encrypt { key_file: None, integrity: true, backup: None });
+    refused(&machine, &without, &["not formatted a second time", "--header-backup"]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use ebbtide_model::shown::Shown;
 use ebbtide_provision::files::Part;
 use ebbtide_provision::{Class, Desired, Member, Phase, Record};
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// What has the lock while an apply holds it.
@@ -76,6 +76,7 @@ impl Keeper<'_> {
         if !without.is_empty() {
             refuse_new(record, self.is_new(record)?, without)?;
         }
+        self.may_mount(&record.desired)?;
         let mut planned = Planned::default();
         planned.steps.extend(
             renewed.stale.iter().rev().filter_map(|step| step.undo.as_ref()).map(ToString::to_string),
@@ -148,6 +149,7 @@ impl Keeper<'_> {
         let changed = self.note_without(&mut record, without)? || changed;
         let is_new = self.is_new(&record)?;
         refuse_new(&record, is_new, without)?;
+        self.may_mount(&record.desired)?;
         self.may_put_files(&record.desired)?;
         let to_make = self.to_make(&record)?;
         if !to_make.is_empty() {
@@ -600,7 +602,7 @@ impl Keeper<'_> {
             }
             BuildAction::SetQueue(setting) => queue::set(&self.sys, setting)?,
             BuildAction::EqualPvs { group } => lvm::equal(self.runner, group)?,
-            BuildAction::WaitLv { volume } => lvm::wait(self.runner, volume, &AtomicBool::new(false))?,
+            BuildAction::WaitLv { volume } => lvm::wait(self.runner, volume, self.stop)?,
             BuildAction::MakeDirectory(path) => {
                 return Err(Failure::Refused(format!("{} is not made for what stays", path.shown())));
             }
@@ -620,6 +622,7 @@ impl Keeper<'_> {
         loop {
             match self.now(step)? {
                 StepState::Stands => return Ok(()),
+                _ if self.stop.load(Ordering::Relaxed) => return Err(BuildError::Stopped.into()),
                 _ if Instant::now() < until => std::thread::sleep(STEP),
                 StepState::Other(what) => {
                     return Err(Failure::Refused(format!("after `{}`: {what}", step.action)));

@@ -4,6 +4,7 @@ use super::super::{identity, lvm, mdadm, queue, undo};
 use super::apply::APPLY;
 use super::{Failure, Keeper};
 use crate::attach;
+use crate::mounting;
 use crate::probe::tables;
 use crate::probe::{Content, signature};
 use crate::sys::md::Synced;
@@ -81,10 +82,12 @@ impl Keeper<'_> {
                     == Some(0))
             }
             BuildUndo::SwapOff { label, .. } => is(self.swap_is_on(label)),
-            BuildUndo::Unmount { mountpoint, from } => match undo::mounted(sys, mountpoint, from.as_ref())? {
-                None => StepState::Stands,
-                Some(undo::Outcome::Left(what)) => StepState::Other(what),
-                Some(_) => StepState::Absent,
+            BuildUndo::Unmount { mountpoint, from } => match undo::mounted(sys, mountpoint, from.as_ref()) {
+                Ok(None) => StepState::Stands,
+                Ok(Some(undo::Outcome::Left(what))) => StepState::Other(what),
+                Ok(Some(_)) => StepState::Absent,
+                // What covers it is said to whoever looks, too.
+                Err(covered) => StepState::Other(covered.to_string()),
             },
             BuildUndo::RemoveDirectory(path) | BuildUndo::RemoveGroup(path) => is(self.sys.at(path).is_dir()),
             BuildUndo::Detach { name, .. } => is(attach::is_recorded(sys, name)),
@@ -137,7 +140,10 @@ impl Keeper<'_> {
             let above = gone.iter().any(|below| undo.stands_on(below));
             match now {
                 StepState::Stands => continue,
-                StepState::Other(what) if !above => drift.push(what.clone()),
+                // What covers a mount has covered its directory, too.
+                StepState::Other(what) if !above || matches!(undo, BuildUndo::Unmount { .. }) => {
+                    drift.push(what.clone());
+                }
                 StepState::Absent if !above => drift.push(absent(undo)),
                 _ => {}
             }
@@ -150,6 +156,15 @@ impl Keeper<'_> {
             })),
             Err(error) => drift.push(error.to_string()),
         }
+        drift.extend(self.mounts(desired).filter_map(|mountpoint| {
+            let line = mounting::given_to_another(&self.sys, mountpoint, &desired.mounted_as())?;
+            Some(format!(
+                "line {} of /etc/fstab gives {} to {}, too: take one of the two out",
+                line.number,
+                mountpoint.shown(),
+                line.source
+            ))
+        }));
         let grown = self.grown(record);
         if !grown.is_empty() && self.growth(record).is_some() {
             drift.extend(grown.iter().map(|grown| format!("{grown}: `ebb apply` takes that up")));
@@ -186,6 +201,27 @@ impl Keeper<'_> {
         let after = desired.after.iter().map(|words| format!("`{}`", words.join(" "))).collect::<Vec<_>>();
         let is_after = record.phase != Phase::Applied && !after.is_empty();
         is_after.then(|| format!("what follows a change of files, {}", after.join(", ")))
+    }
+
+    /// Where something of `desired` is mounted.
+    fn mounts<'a>(&self, desired: &'a Desired) -> impl Iterator<Item = &'a Path> {
+        desired.build.steps.iter().filter_map(|step| match &step.undo {
+            Some(BuildUndo::Unmount { mountpoint, .. }) => Some(mountpoint.as_path()),
+            _ => None,
+        })
+    }
+
+    /// Asks of every mount that does not stand whether it can be made, before anything else is.
+    pub(super) fn may_mount(&self, desired: &Desired) -> Result<(), Failure> {
+        for step in &desired.build.steps {
+            if let Some(BuildUndo::Unmount { mountpoint, .. }) = &step.undo
+                && self.now(step)? != StepState::Stands
+            {
+                mounting::check(&self.sys, mountpoint, &desired.mounted_as())
+                    .map_err(|unfit| Failure::Refused(unfit.to_string()))?;
+            }
+        }
+        Ok(())
     }
 
     /// Members as the kernel knows them, and what the arrays over them do.

@@ -196,6 +196,117 @@ fn somebody_s_data_are_overwritten_with_leave_only() {
 }
 
 #[test]
+fn a_mount_point_that_cannot_be_one_is_refused_before_anything_is_made() {
+    type Prepare = fn(&Machine);
+    let cases: [(&str, Prepare, &str); 5] = [
+        ("files", |machine| machine.put("/srv/data/precious", ""), "is not empty (it has precious in it)"),
+        (
+            "a line",
+            |machine| machine.edit("/etc/fstab", |text| text + "\n/dev/sdz /srv/data xfs defaults 0 0\n"),
+            "line 3 of /etc/fstab",
+        ),
+        (
+            "a mount",
+            |machine| machine.mount_also(("9:9", "ext4"), "/srv/data", "/dev/sdz"),
+            "has /dev/sdz (ext4) mounted on it",
+        ),
+        ("no directory", |machine| machine.put("/srv/data", ""), "no directory"),
+        ("a link", |machine| machine.link("/srv/data", "/etc"), "write /etc"),
+    ];
+    for (what, prepare, wanted) in cases {
+        let machine = Machine::new();
+        prepare(&machine);
+        let before = machine.everything();
+        let desired = machine.desired(STACKS[0].1, ebbtide_provision::Class::Persistent);
+        for attempt in [
+            machine.keep(|keeper| keeper.plan(desired.clone(), true, &[])).map(drop),
+            machine.keep(|keeper| keeper.apply(desired.clone(), true, &[])).map(drop),
+        ] {
+            let error = attempt.expect_err(what).to_string();
+            assert!(error.contains("/srv/data") && error.contains(wanted), "{what}: {error}");
+        }
+        assert_eq!(machine.everything(), before, "{what}");
+    }
+}
+
+#[test]
+fn nothing_is_taken_away_while_it_is_mounted_anywhere() {
+    for (stack, lines) in STACKS {
+        let machine = Machine::new();
+        let before = machine.everything();
+        let desired = machine.desired(lines, ebbtide_provision::Class::Persistent);
+        machine.keep(|keeper| keeper.apply(desired.clone(), false, &[])).expect("applies");
+        let (number, kind) = machine.mounted();
+        machine.mount_also((&number, &kind), "/mnt/elsewhere", "/dev/any");
+        let error = machine.keep(|keeper| keeper.plan_undo("data", true)).expect_err(stack).to_string();
+        assert!(
+            error.contains("it is mounted on /mnt/elsewhere") && error.contains("umount /mnt/elsewhere"),
+            "{error}"
+        );
+        let error = machine.keep(|keeper| keeper.undo("data", true)).expect_err(stack).to_string();
+        assert!(
+            error.contains("it is mounted on /mnt/elsewhere") && error.contains("`ebb undo data` goes on"),
+            "{error}"
+        );
+        assert!(machine.record().is_some(), "{stack}: it is not forgotten");
+        machine.unmount_also();
+        machine.keep(|keeper| keeper.undo("data", true)).expect("undoes");
+        assert_eq!(machine.everything(), before, "{stack}");
+    }
+}
+
+#[test]
+fn what_covers_a_mount_or_takes_its_place_in_fstab_is_told() {
+    let machine = Machine::new();
+    let desired = machine.desired(STACKS[0].1, ebbtide_provision::Class::Persistent);
+    machine.keep(|keeper| keeper.apply(desired.clone(), false, &[])).expect("applies");
+    machine.mount_also(("9:9", "ext4"), "/srv", "/dev/sdz");
+    let wanted = "/dev/sdz (ext4) is mounted over it on /srv";
+    let seen = machine.status();
+    assert!(seen.drift.iter().any(|drift| drift.contains(wanted)), "{seen:?}");
+    let error = machine.keep(|keeper| keeper.apply(desired.clone(), false, &[])).expect_err("is refused");
+    assert!(error.to_string().contains("/dev/sdz covers that: unmount /srv first"), "{error}");
+    let error = machine.keep(|keeper| keeper.undo("data", false)).expect_err("is refused").to_string();
+    assert!(error.contains(wanted), "{error}");
+    machine.unmount_also();
+    machine.edit("/etc/fstab", |text| format!("/dev/sdz /srv/data ext4 defaults 0 0\n{text}"));
+    let seen = machine.status();
+    assert!(
+        seen.drift.iter().any(|drift| drift.contains("line 1 of /etc/fstab gives /srv/data to /dev/sdz")),
+        "{seen:?}"
+    );
+}
+
+#[test]
+fn the_wait_for_what_a_command_makes_ends_when_it_is_asked_to() {
+    let machine = Machine::new();
+    let before = machine.everything();
+    let desired = machine.desired(STACKS[4].1, ebbtide_provision::Class::Persistent);
+    let stop = AtomicBool::new(false);
+    // The mount command ends well, and nothing is to be seen of it.
+    machine.mounts_nothing.set(true);
+    let error = machine.keep(|keeper| {
+        let tell = |line: &str| {
+            if line.starts_with("mount ") {
+                stop.store(true, Ordering::Relaxed);
+            }
+        };
+        let Keeper { sys, runner, may_build, boundary, .. } = keeper;
+        let keeper = Keeper {
+            sys: sys.clone(),
+            runner: *runner,
+            may_build: *may_build,
+            tell: &tell,
+            stop: &stop,
+            boundary: *boundary,
+        };
+        keeper.apply(desired, false, &[]).expect_err("is stopped")
+    });
+    assert_eq!(error, BuildError::Stopped.into());
+    assert_eq!(machine.everything(), before);
+}
+
+#[test]
 fn what_was_formatted_once_is_never_formatted_again() {
     let machine = Machine::new();
     let desired = machine.desired(STACKS[0].1, ebbtide_provision::Class::Persistent);

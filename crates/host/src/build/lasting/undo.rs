@@ -2,9 +2,12 @@
 
 use super::look::destroys;
 use super::{Failure, Keeper, Planned, StepState};
-use crate::build::{lvm, mdadm, run, undo};
+use crate::build::{identity, lvm, mdadm, run, undo};
+use crate::judge;
+use crate::probe::tables::Mount;
 use crate::sys;
 use ebbtide_door::own;
+use ebbtide_model::guard::Refusal;
 use ebbtide_model::plan::build::{BuildStep, BuildUndo, LASTING_LVM_CONFIG};
 use ebbtide_model::shown::Shown;
 use ebbtide_provision::{Initramfs, Phase, Record};
@@ -44,6 +47,7 @@ impl Keeper<'_> {
         for undo in steps.iter().rev().filter(|undo| uses(undo)) {
             self.put_back(undo, &mut undone)?;
         }
+        self.refuse_mounted(&record, false)?;
         let parts = record.desired.parts.clone();
         undone.files = self.take_files(&record, &parts)?;
         // The files may have been changed by an undo that was ended before this. Of arrays that still run, or are on disks, Debian's
@@ -70,6 +74,7 @@ impl Keeper<'_> {
     pub fn plan_undo(&self, name: &str, destroy: bool) -> Result<Planned, Failure> {
         let record = self.record(name).map_err(|bad| Failure::file(&bad.path, bad.what))?;
         let record = record.ok_or_else(|| no_such(name))?;
+        self.refuse_mounted(&record, true)?;
         let mut planned = Planned::default();
         let steps = || record.desired.build.steps.iter().rev();
         let of = |step: &BuildStep| step.undo.as_ref().is_some_and(uses);
@@ -89,6 +94,28 @@ impl Keeper<'_> {
         planned.files = self.taken(&record)?;
         planned.after = record.desired.after.iter().map(|words| words.join(" ")).collect();
         Ok(planned)
+    }
+
+    /// Fails where something of `record` is mounted, wherever that is. With `but_own` what it mounted itself does not count.
+    fn refuse_mounted(&self, record: &Record, but_own: bool) -> Result<(), Failure> {
+        let name = &record.desired.name;
+        for step in &record.desired.build.steps {
+            let Some(BuildUndo::Unmount { mountpoint, from: Some(from) }) = &step.undo else { continue };
+            let is_of = |mount: &Mount| {
+                identity::is_of(&self.sys, mount, from)
+                    && !(but_own && Path::new(&mount.mountpoint) == mountpoint)
+            };
+            let reasons = judge::mounts_that(&self.sys, &is_of);
+            if !reasons.is_empty() {
+                let refusal = Refusal { path: from.device.clone(), reasons };
+                return Err(Failure::Refused(format!(
+                    "{} is not taken away while it is in use: {}; then `ebb undo {name}` goes on",
+                    from.device,
+                    refusal.reasons_in_words()
+                )));
+            }
+        }
+        Ok(())
     }
 
     fn put_back(&self, undo: &BuildUndo, undone: &mut Undone) -> Result<(), Failure> {

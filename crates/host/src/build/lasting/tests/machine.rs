@@ -56,6 +56,10 @@ pub struct Machine {
     ran: RefCell<Vec<String>>,
     /// Boundaries until a kill.
     halts_in: Cell<Option<usize>>,
+    /// Whether `mount` ends well without mounting anything.
+    pub mounts_nothing: Cell<bool>,
+    /// Lines of the table of mounts that somebody else made.
+    other_mounts: RefCell<String>,
 }
 
 fn system() -> System {
@@ -105,6 +109,8 @@ impl Machine {
             fails_in: Cell::new(None),
             dies_in: Cell::new(None),
             halts_in: Cell::new(None),
+            mounts_nothing: Cell::new(false),
+            other_mounts: RefCell::default(),
             ran: RefCell::default(),
         };
         for number in 0..DISKS {
@@ -403,6 +409,36 @@ impl Machine {
     pub fn stop(&self, what: &str) {
         self.running.borrow_mut().retain(|key, _| !key.starts_with(what));
         self.publish();
+    }
+
+    /// Somebody puts a file there.
+    pub fn put(&self, path: &str, text: &str) {
+        let path = self.at(path);
+        fs::create_dir_all(path.parent().expect("has a parent")).expect("makes");
+        fs::write(path, text).expect("writes");
+    }
+
+    /// Somebody makes a link to `to`.
+    pub fn link(&self, path: &str, to: &str) {
+        std::os::unix::fs::symlink(self.at(to), self.at(path)).expect("links");
+    }
+
+    /// Somebody mounts the device with this number and this file system as well, over all that is there.
+    pub fn mount_also(&self, (number, kind): (&str, &str), place: &str, source: &str) {
+        *self.other_mounts.borrow_mut() = format!("29 1 {number} / {place} rw - {kind} {source} rw\n");
+        self.publish();
+    }
+
+    pub fn unmount_also(&self) {
+        self.other_mounts.borrow_mut().clear();
+        self.publish();
+    }
+
+    /// Number and kind of what is mounted.
+    pub fn mounted(&self) -> (String, String) {
+        let table = fs::read_to_string(self.at("/proc/self/mountinfo")).expect("reads");
+        let words: Vec<&str> = table.split(' ').collect();
+        (words[2].to_owned(), words[7].to_owned())
     }
 
     pub fn edit(&self, path: &str, how: impl Fn(String) -> String) {

@@ -238,6 +238,7 @@ impl Machine {
                 );
             }
         }
+        mounts.push_str(&self.other_mounts.borrow());
         fs::write(self.at("/proc/self/mountinfo"), mounts).expect("writes");
         fs::write(self.at("/proc/swaps"), swaps).expect("writes");
     }

@@ -321,6 +321,7 @@ impl Machine {
                 self.running.borrow_mut().remove(&format!("swap:{last}"));
                 (0, String::new())
             }
+            ("mount", _) if self.mounts_nothing.get() => (0, String::new()),
             ("mount", _) => {
                 let device = words[words.len() - 2];
                 let on = self.disks.borrow().contains_key(&format!("on:{}", self.place(device)));

@@ -1,0 +1,188 @@
+//! Where file systems are mounted, and what is still mounted, asked of a real kernel (User-Mode Linux).
+
+use ebbtide_lab::uml::{Guest, Kernel};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// One volume, named as udev would name it.
+const EXPERIMENT: &str = "name = \"e\"\n[volumes.v]\ndevice = \"/dev/disk/by-id/t-a\"\n[designs.d]\nlayout = \"linear\"\nmembers = [\"v\"]\n\
+    filesystem = \"ext4\"\n[workloads.w]\nrw = \"read\"\nruntime = \"1s\"\n";
+
+/// Functions of the guest's scripts. `/etc` is the guest's own.
+const PREPARE: &str = r#"
+set -u
+modprobe ext4; modprobe loop
+mkdir -p /run/etc /dev/disk/by-id /run/home; cp -a /etc/. /run/etc; mount --bind /run/etc /etc
+export HOME=/run/home
+printf '# fstab\n' >/etc/fstab
+ln -s /dev/ubda /dev/disk/by-id/t-a
+mkdir /run/t; cd /run/t
+go() { case=$1; shift; status=0; "$@" >said 2>&1 || status=$?; echo "CASE $case status $status $(cat said | tr '\n' ' ')"; }
+blank() { [ -z "$(blkid -p /dev/ubda)" ] && echo "CASE $1-blank status 0 yes"; }
+"#;
+
+/// Runs `script` in a guest with one disk; the answer of every case, by its name.
+fn told(script: &str, share: &Path) -> Vec<(String, String)> {
+    let place = tempfile::tempdir_in("/var/tmp").unwrap();
+    let disk = place.path().join("a");
+    std::fs::File::create(&disk).unwrap().set_len(48 << 20).unwrap();
+    let lab = ebbtide_runner::places::lab().unwrap();
+    let kernel = Kernel::ready(&lab, &mut |text| eprintln!("{text}")).unwrap();
+    let script = format!("{PREPARE}ebb={}\n{script}\necho all\n", env!("CARGO_BIN_EXE_ebb"));
+    let share = Some(share.to_owned());
+    let guest = Guest { script, disks: vec![disk], share, memory_mib: 600, ..Guest::default() };
+    let outcome = guest.run(&kernel, Duration::from_secs(600)).unwrap();
+    assert!(outcome.output.trim_end().ends_with("all"), "{}", outcome.output);
+    let case = |line: &str| {
+        let (name, said) = line.strip_prefix("CASE ")?.split_once(" status ")?;
+        Some((name.to_owned(), said.to_owned()))
+    };
+    outcome.output.lines().filter_map(case).collect()
+}
+
+fn check(told: &[(String, String)], wanted: &[(&str, &str, &str)]) {
+    let mut wrong = Vec::new();
+    for (name, status, words) in wanted {
+        let said = told.iter().find(|(case, _)| case == name).map_or("nothing was said", |(_, said)| said);
+        if !(said.starts_with(&format!("{status} ")) && said.contains(words)) {
+            wrong.push(format!("{name}: expected {status} and {words:?}: {said}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn an_apply_is_mounted_where_it_leads_and_refused_where_it_cannot_be() {
+    let share = tempfile::tempdir_in("/var/tmp").unwrap();
+    std::fs::write(share.path().join("e.toml"), EXPERIMENT).unwrap();
+    let script = r#"
+apply() { name=$1 at=$2; go "$name-dry" $ebb apply /share/e.toml --name data --mount "$at" --dry-run; go "$name" $ebb apply /share/e.toml --name data --mount "$at"; blank "$name"; }
+mkdir real full ro outer low; touch full/precious; ln -s nowhere dangling; touch file
+apply full /run/t/full
+apply file /run/t/file
+apply dangling /run/t/dangling/x
+printf '%s\n' '/dev/sdz /run/t/my\040data xfs defaults 0 0' >>/etc/fstab
+apply given '/run/t/my data'
+mount -t tmpfs none ro; mount -o remount,ro none ro
+apply ro /run/t/ro/new
+mount -t tmpfs none outer
+apply taken /run/t/outer
+echo '/dev/sdy /run/t/low ext4 nofail 0 0' >>/etc/fstab
+apply below /run/t/low/new
+# Through a link, it is mounted where that leads.
+ln -s real link
+go link $ebb apply /share/e.toml --name data --mount /run/t/link/sub
+go link-table grep -c ' /run/t/real/sub ' /proc/self/mountinfo
+go link-fstab grep -c ' /run/t/real/sub ext4 ' /etc/fstab
+go link-again $ebb apply /share/e.toml --name data --mount /run/t/link/sub
+echo kept >real/sub/file
+go healthy $ebb status
+# Nothing is forgotten that is mounted elsewhere, here or in another namespace.
+mkdir also; mount --bind real/sub also
+go also-dry $ebb undo data --dry-run
+go also $ebb undo data
+go also-kept cat also/file
+umount also
+go undone $ebb undo data
+go undone-table grep ubda /proc/self/mountinfo
+go anew $ebb apply /share/e.toml --name data --mount /run/t/real/sub
+go anew-kept cat real/sub/file
+mount --make-private /run 2>/dev/null || mount --make-rprivate /
+unshare -m --propagation private sleep 1000 & other=$!
+until [ "$(readlink /proc/$other/ns/mnt)" != "$(readlink /proc/self/ns/mnt)" ]; do sleep 0.1; done
+go namespace $ebb undo data
+kill $other; wait $other 2>/dev/null
+go namespace-undone $ebb undo data
+# A mount that something covers is no healthy one.
+go over-made $ebb apply /share/e.toml --name data --mount /run/t/outer2/sub
+mount -t tmpfs none outer2
+go over-status $ebb status
+go over-undo $ebb undo data
+umount outer2
+go over-undone $ebb undo data
+"#;
+    let told = told(script, share.path());
+    for name in ["full", "file", "dangling", "given", "ro", "taken", "below"] {
+        check(&told, &[(&format!("{name}-blank"), "0", "yes")]);
+        for name in [name.to_owned(), format!("{name}-dry")] {
+            check(&told, &[(&name, "1", "/run/t/")]);
+        }
+    }
+    check(
+        &told,
+        &[
+            ("full", "1", "precious"),
+            ("file", "1", "no directory"),
+            ("dangling", "1", "symbolic link"),
+            ("given", "1", "/dev/sdz by line 2 of /etc/fstab"),
+            ("ro", "1", "mounted read-only"),
+            ("taken", "1", "unmount that first"),
+            ("below", "1", "`mount /run/t/low` first"),
+            ("link", "0", "leads to /run/t/real/sub"),
+            ("link-table", "0", "1"),
+            ("link-fstab", "0", "1"),
+            ("link-again", "0", "nothing to do"),
+            ("healthy", "0", "data: healthy"),
+            ("also-dry", "1", "umount /run/t/also"),
+            ("also", "1", "umount /run/t/also"),
+            ("also-kept", "0", "kept"),
+            ("undone", "0", "taken away"),
+            ("undone-table", "1", ""),
+            ("anew", "0", "applied"),
+            ("anew-kept", "0", "kept"),
+            ("namespace", "1", "in the mount namespace of process"),
+            ("namespace-undone", "0", "taken away"),
+            ("over-made", "0", "applied"),
+            ("over-status", "1", "is mounted over it on /run/t/outer2"),
+            ("over-undo", "1", "is mounted over it on /run/t/outer2"),
+            ("over-undone", "0", "taken away"),
+        ],
+    );
+}
+
+#[test]
+fn the_boot_script_makes_nothing_where_it_could_not_be_mounted() {
+    let share = tempfile::tempdir_in("/var/tmp").unwrap();
+    let file = share.path().join("e.toml");
+    let stripe = EXPERIMENT.replace("linear", "stripe").replace("[\"v\"]", "[\"v\", \"w\"]");
+    let stripe = stripe.replace("[designs", "[volumes.w]\ndevice = \"/dev/disk/by-id/t-b\"\n[designs");
+    std::fs::write(&file, stripe).unwrap();
+    for (name, at) in [("link", "/run/t/link"), ("full", "/run/t/full"), ("given", "/run/t/given")] {
+        let script = Command::new(env!("CARGO_BIN_EXE_ebb"))
+            .args(["user-data", "--name", name, "--format", "script", "--mount", at])
+            .args(["--members", "/dev/disk/by-id/t-*", "--least", "1"])
+            .arg(&file)
+            .output()
+            .unwrap();
+        assert!(script.status.success(), "{}", String::from_utf8_lossy(&script.stderr));
+        std::fs::write(share.path().join(name), script.stdout).unwrap();
+    }
+    let script = r#"
+modprobe linear; modprobe raid0; export DM_DISABLE_UDEV=1
+mkdir real full given; touch full/precious; ln -s real link
+echo '/dev/sdz /run/t/given xfs nofail 0 0' >>/etc/fstab
+mkdir -p /usr/local/sbin /var/lib
+for name in link full given; do
+    sh /share/$name >/dev/null 2>&1; sed -i 's/^wait=.*/wait=0/' /usr/local/sbin/ebb-$name
+    go $name /usr/local/sbin/ebb-$name start; blank $name
+done
+rm full/precious; go made /usr/local/sbin/ebb-full start; echo kept >full/file; umount full; touch full/stray
+go again /usr/local/sbin/ebb-full start; go kept cat full/file
+"#;
+    let told = told(script, share.path());
+    check(
+        &told,
+        &[
+            ("link", "1", "leads to /run/t/real"),
+            ("link-blank", "0", "yes"),
+            ("full", "1", "is not empty"),
+            ("full-blank", "0", "yes"),
+            ("given", "1", "/etc/fstab mounts /dev/sdz at /run/t/given"),
+            ("given-blank", "0", "yes"),
+            ("made", "0", "is mounted at /run/t/full"),
+            ("again", "0", "is not empty: what is in it is hidden"),
+            ("kept", "0", "kept"),
+        ],
+    );
+}

@@ -63,6 +63,8 @@ pub struct Guest {
     pub(super) channel: UnixStream,
     pub(super) directory: Arc<GuestDirectory>,
     pub(super) control: Arc<Control>,
+    /// What the kernel's names of its disks begin with: `vd` of /dev/vda.
+    pub disks: &'static str,
     /// From its start to the agent's first word; of a guest with a shell, to QEMU's.
     pub boot: Duration,
 }
@@ -146,8 +148,14 @@ impl Guest {
                 return Err(error);
             }
         };
-        let mut guest =
-            Guest { process: qemu, channel, directory: directory.clone(), control, boot: Duration::ZERO };
+        let mut guest = Guest {
+            process: qemu,
+            channel,
+            directory: directory.clone(),
+            control,
+            disks: "vd",
+            boot: Duration::ZERO,
+        };
         let file = |error| LabError::file("use the channel in", guest.directory.path())(error);
         guest.channel.set_read_timeout(Some(TICK)).map_err(file)?;
         if machine.usage == Use::Commands {

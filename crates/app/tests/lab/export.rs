@@ -1,6 +1,6 @@
 //! `ebb export` in a guest that is the storage host and its client at once, over loopback: both transports, a disk and a file.
 
-use super::guests::{guest, script};
+use super::guests::{qemu_guest, script};
 use ebbtide_lab::guest::Guest;
 use serde_json::Value;
 
@@ -32,7 +32,7 @@ fn tell(guest: &mut Guest, text: &str) -> String {
 
 fn exporting(name: &str) -> Guest {
     let disks = ["a", "b", "fs"].map(|name| (name.to_owned(), 64 * MIB));
-    let mut guest = guest(name, &disks);
+    let mut guest = qemu_guest(name, &disks);
     tell(&mut guest, "set_up");
     guest
 }

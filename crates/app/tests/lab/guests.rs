@@ -22,7 +22,16 @@ pub fn lab() -> (Places, Image) {
 
 /// A guest with these disks (name, bytes).
 pub fn guest(name: &str, disks: &[(String, u64)]) -> Guest {
-    let disks = disks
+    start(&machine(name, plain(disks)))
+}
+
+/// A guest of QEMU with these disks (name, bytes): for NVMe, and for what User-Mode Linux's kernel does not have.
+pub fn qemu_guest(name: &str, disks: &[(String, u64)]) -> Guest {
+    laboratory().boot(&machine(name, plain(disks))).unwrap()
+}
+
+fn plain(disks: &[(String, u64)]) -> Vec<Disk> {
+    disks
         .iter()
         .map(|(name, size)| Disk {
             name: name.clone(),
@@ -31,23 +40,24 @@ pub fn guest(name: &str, disks: &[(String, u64)]) -> Guest {
             throttle: Throttle::default(),
             link: None,
         })
-        .collect();
-    guest_with(name, disks)
+        .collect()
 }
 
 /// A guest with these disks.
 pub fn guest_with(name: &str, disks: Vec<Disk>) -> Guest {
-    let name = format!("test-{name}-{}", std::process::id());
-    let machine = Machine {
-        name,
+    start(&machine(name, disks))
+}
+
+fn machine(name: &str, disks: Vec<Disk>) -> Machine {
+    Machine {
+        name: format!("test-{name}-{}", std::process::id()),
         memory_mib: 512,
         cpus: 2,
         disks,
         links: Vec::new(),
         place: None,
         usage: Use::Commands,
-    };
-    start(&machine)
+    }
 }
 
 /// Starts `machine` on User-Mode Linux where that can be it and starts here, which takes seconds, else on QEMU.
@@ -91,15 +101,14 @@ pub fn laboratory() -> Laboratory {
         .unwrap()
 }
 
-/// Runs a script of bash, which must succeed; what it printed.
+/// Runs a script of bash, which must succeed; what it printed. Disks are vda and so on in both, whatever the guest's kernel calls them.
 pub fn script(guest: &mut Guest, text: &str) -> Result<String, String> {
-    let Finished { status, output, errors } = guest.capture(&["bash", "-ec", text], b"").unwrap();
-    let (output, errors) = (String::from_utf8_lossy(&output), String::from_utf8_lossy(&errors));
-    if status == 0 {
-        Ok(output.into_owned())
-    } else {
-        Err(format!("status {status}: {output}{errors}\n{text}"))
-    }
+    let names = guest.disks;
+    let text =
+        text.replace("/dev/vd", &format!("/dev/{names}")).replace("block/vd", &format!("block/{names}"));
+    let Finished { status, output, errors } = guest.capture(&["bash", "-ec", &text], b"").unwrap();
+    let [output, errors] = [output, errors].map(|bytes| String::from_utf8_lossy(&bytes).replace(names, "vd"));
+    if status == 0 { Ok(output) } else { Err(format!("status {status}: {output}{errors}\n{text}")) }
 }
 
 /// All that a run may change, as a function of bash: devices and what is on them, mounts, swap, arrays, mappings,
@@ -110,8 +119,8 @@ state() {
     lsblk -rno KNAME,TYPE,SIZE,FSTYPE,LABEL,MOUNTPOINTS
     cat /proc/mounts /proc/swaps
     grep md /proc/mdstat || true
-    dmsetup ls; losetup --list --noheadings; wipefs /dev/{vd,ubd}[a-k] 2>/dev/null || true
-    grep . /sys/block/{vd,ubd}?/queue/{scheduler,nr_requests,max_sectors_kb,read_ahead_kb} 2>/dev/null || true
+    dmsetup ls; losetup --list --noheadings; wipefs /dev/vd[a-k]
+    grep . /sys/block/vd?/queue/{scheduler,nr_requests,max_sectors_kb,read_ahead_kb}
     find /etc/mdadm /etc/lvm /run/ebbtide /dev/mapper /dev/disk/by-{id,path,label,uuid} /dev/md* /root/.local/state /mnt 2>/dev/null | sort || true
     find /etc/mdadm /etc/lvm -type f -exec md5sum {} + | sort
     pvs --noheadings; vgs --noheadings

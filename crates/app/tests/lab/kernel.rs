@@ -1,7 +1,7 @@
 //! `ebb run --on kernel` with real kernels: what every design becomes is read back from the guest, proved block by
 //! block, used by a trial and taken apart, and then the guest is as it was.
 
-use super::guests::{guest, script, tell, unchanged};
+use super::guests::{qemu_guest, script, tell, unchanged};
 use ebbtide_lab::guest::Guest;
 use serde_json::Value;
 use std::fmt::Write;
@@ -223,7 +223,7 @@ fn press(guest: &mut Guest) {
 #[test]
 fn every_design_is_built_proved_used_and_undone() {
     let cases = cases();
-    let mut guest = guest("kernel", &disks());
+    let mut guest = qemu_guest("kernel", &disks());
     let text = experiment(&cases);
     let before = tell(
         &mut guest,

@@ -53,8 +53,14 @@ impl Kernel {
         channel.set_read_timeout(Some(TICK)).map_err(failed)?;
         let start = Instant::now();
         let process = wanted.spawn(self, at, &machine.name, OwnedFd::from(theirs).into())?;
-        let mut guest =
-            guest::Guest { process, channel, directory: directory.clone(), control, boot: Duration::ZERO };
+        let mut guest = guest::Guest {
+            process,
+            channel,
+            directory: directory.clone(),
+            control,
+            disks: "ubd",
+            boot: Duration::ZERO,
+        };
         guest.wait_ready(start)?;
         guest.boot = start.elapsed();
         Ok(guest)

@@ -1,6 +1,7 @@
 # Everything above is what is wanted; what follows is the same for every array.
 #
 #   start    starts the array, or makes it where all of its disks are blank, and mounts it
+#   note     notes which members are up to date, before a shutdown
 #   install  installs the programs that are missing, has the unit started at each boot, and starts it
 #
 # Exit status: 0 it is mounted; 1 it is not, and why is said; 2 wrong usage. Nothing but its own disks is looked at, and a
@@ -10,7 +11,7 @@ PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 LC_ALL=C
 export PATH LC_ALL
 umask 022
-state=/var/lib/ebbtide/boot/$name
+state=/var/lib/ebbtide/boot/$name-${uuid%%:*}
 device=/dev/md/$name
 log=/run/ebbtide-$name.log
 
@@ -74,11 +75,11 @@ value() { sed -n "s/^$1=//p" | head -n 1; }
 # What the device $1 says of the array that it is a member of.
 examined() { mdadm --examine --export "$1" 2>/dev/null; }
 
-# The kernel's node of the array with the uuid, where it runs or waits for members.
+# The kernel's node of the array, where it runs or waits for members.
 node() {
     for md in /sys/class/block/md*; do
         [ -e "$md/md" ] || continue
-        [ "$(mdadm --detail --export "/dev/${md##*/}" 2>/dev/null | value MD_UUID)" = "$uuid" ] || continue
+        [ "$(mdadm --detail --export "/dev/${md##*/}" 2>/dev/null | value MD_UUID)" = "$array" ] || continue
         echo "/dev/${md##*/}"
         return
     done
@@ -147,12 +148,9 @@ content_of() {
 
 # Sorts the candidates: own, blank, both in their order, and what the others carry.
 look() {
-    own='' owns=0 blank='' blanks=0 fit='' others='' used=''
+    own='' owns=0 blank='' blanks=0 others='' used=''
     for disk in $(candidates); do
-        if [ "$(examined "$disk" | value MD_UUID)" = "$uuid" ]; then
-            own="$own $disk" owns=$((owns + 1)) fit="$fit $disk"
-            continue
-        fi
+        case $(examined "$disk" | value MD_UUID) in "$uuid":*) own="$own $disk" owns=$((owns + 1)) && continue ;; esac
         user=$(user_of "$disk")
         if [ -n "$user" ]; then
             # Of a kind is the machine's own disk, too. One that was named was meant.
@@ -163,7 +161,7 @@ look() {
         if [ -n "$content" ]; then
             others="$others$content; "
         else
-            blank="$blank $disk" blanks=$((blanks + 1)) fit="$fit $disk"
+            blank="$blank $disk" blanks=$((blanks + 1))
         fi
     done
     others=${others%; } used=${used%; }
@@ -189,24 +187,46 @@ settle() {
     done
 }
 
+# Of each own disk: its place in the array, how many events it has seen, its node; of a place the newest first.
+places() {
+    for disk in $own; do
+        mdadm --examine "$disk" | awk -v d="$disk" '$1 == "Events" { e = $3 } /Device Role : Active/ { r = $NF } END { if (r != "") print r, e, d }'
+    done | sort -k 1,1n -k 2,2nr
+}
+
 # shellcheck disable=SC2086
 assemble() {
+    array=$(for disk in $own; do examined "$disk" | value MD_UUID; done | sort -u)
+    [ "$(echo "$array" | wc -l)" -eq 1 ] || refuse "members of several arrays are here, made by several machines or at several times:$own. Detach those of the others"
     running=$(node)
     twice=$(for disk in $own; do examined "$disk" | value MD_DEV_UUID; done | sort | uniq -d)
     [ -z "$twice" ] || refuse "clones of its members are here, and nothing tells which half is newer:$own. Detach the clones"
-    twice=$(for disk in $own; do mdadm --examine "$disk" | sed -n 's/^ *Device Role : Active device //p'; done | sort | uniq -d)
-    [ -z "$twice" ] || refuse "two of its members have the same place in it ($twice):$own. Detach the one that is not to be used"
-    # By udev, as it found the members.
-    runs "$running" && return
+    twice=$(places | awk '$1 == r { print $2 == e ? "same" : "older", $3; next } { r = $1; e = $2 }')
+    case $twice in *same*) refuse "two of its members have the same place in it, and neither is newer:$own. Detach the one that is not to be used" ;; esac
+    # One that was replaced, and is here still.
+    for old in $(echo "$twice" | sed -n 's/^older //p'); do
+        say "left alone: $old, which another member has replaced"
+        own=$(for disk in $own; do [ "$disk" = "$old" ] || printf ' %s' "$disk"; done)
+    done
     set -- $own
     wanted=$(examined "$1" | value MD_DEVICES)
-    made=$(for disk in "$@"; do mdadm --examine "$disk" | sed -n 's/^ *Creation Time : //p'; done | sort -u | wc -l)
-    [ "$made" -eq 1 ] || refuse "its members are those of $made arrays with the same uuid, made at different times:$own"
-    if [ "$#" -lt "$wanted" ] && [ "$redundant" = no ]; then
-        refuse "$# of its $wanted members are there ($*) and it can lose none; blank:${blank:- none}${others:+; $others}. Nothing was changed"
+    if [ "$#" -lt "$wanted" ]; then
+        [ "$redundant" = yes ] || refuse "$# of its $wanted members are there ($*) and it can lose none; blank:${blank:- none}${others:+; $others}. Nothing was changed"
+        newest=$(sed -n "s/^$array//p" "$state/members" 2>/dev/null)
+        known=$(for disk in "$@"; do case $newest in *"$(examined "$disk" | value MD_DEV_UUID)"*) echo yes ;; esac; done)
+        [ -n "$newest$known" ] && [ -z "$known" ] && refuse "$* was not in it when it ran last, so that the others have newer data: attach those. If they are lost: rm $state/members"
     fi
+    # By udev, as it found the members.
+    runs "$running" && return
     [ -z "$running" ] || mdadm --quiet --stop "$running"
-    mdadm --quiet --assemble "$device" --run --uuid="$uuid" "$@" || refuse "mdadm cannot assemble it of $*"
+    mdadm --quiet --assemble "$device" --run --uuid="$array" "$@" || refuse "mdadm cannot assemble it of $*, of $wanted members"
+}
+
+# Notes which members of the running array $1 are up to date.
+# shellcheck disable=SC2086
+note() {
+    newest=$(for at in "/sys/class/block/${1##*/}/md/dev-"*; do case $(cat "$at/state" 2>/dev/null) in *in_sync*) examined "/dev/${at##*/dev-}" | value MD_DEV_UUID ;; esac; done)
+    { mkdir -p "$state" && echo "$array" $newest >"$state/members.new" && mv -f "$state/members.new" "$state/members" && sync; } || say "cannot write $state/members"
 }
 
 # shellcheck disable=SC2086
@@ -222,9 +242,13 @@ create() {
     sync
     force=
     [ "$#" -gt 1 ] || force=--force
-    mdadm --create "$device" $create --uuid="$uuid" --name="$name" --raid-devices="$#" $force "$@" ||
+    # Of two machines with this text each has its own.
+    array=$uuid:$(od -A n -N 4 -t x4 /dev/urandom | tr -d ' ')
+    [ ! -e "$device" ] || device=/dev/md/ebb-$name
+    mdadm --create "$device" $create --uuid="$array" --name="$name" --raid-devices="$#" $force "$@" ||
         refuse "mdadm cannot make it of $*"
     say "made of $*"
+    own=$blank blank=''
 }
 
 # Makes the file system on $1 where the array is new: nobody ever noted one, and nothing is on it.
@@ -235,6 +259,8 @@ fill() {
     [ "$found" != "$filesystem_uuid" ] || return 0
     [ ! -e "$state/made" ] ||
         refuse "$1 has another file system than its own (uuid ${found:-none}), and none is made over what may be somebody's"
+    [ "$(find "/sys/class/block/${1##*/}/slaves/" -type l | wc -l)" -ge "$(mdadm --detail --export "$1" | value MD_DEVICES)" ] ||
+        refuse "nothing is on it yet, and members are missing: it is not filled before they are all there"
     content=$(content_of "$1")
     [ -z "$content" ] || refuse "$content, and nothing is removed here. To see what is there: lsblk -f $1, blkid -p $1"
     "mkfs.$filesystem" $mkfs "$1" || refuse "mkfs.$filesystem fails on $1"
@@ -264,11 +290,13 @@ check_mount() {
     [ "$real" = "$mount" ] || refuse "$mount leads to $real by a symbolic link: print this with --mount $real"
     given=$(findmnt -n -s -o SOURCE --mountpoint "$mount" | head -n 1)
     case $given in '' | "UUID=$filesystem_uuid" | "$device") ;; *) refuse "/etc/fstab mounts $given at $mount: one of the two has to go elsewhere" ;; esac
-    for above in $(findmnt -n -s -o TARGET); do
-        case $mount in
-            "${above%/}"/*) findmnt --mountpoint "$above" >/dev/null || refuse "$mount is below $above, which /etc/fstab mounts and which is not mounted" ;;
-        esac
-    done
+    above=$(findmnt -n -s -l -o OPTIONS,TARGET | while read -r given at; do
+        case ",$given," in *,noauto,*) continue ;; esac
+        case $mount in "${at%/}"/*) findmnt --mountpoint "$at" >/dev/null || echo "$at" ;; esac
+    done | head -n 1)
+    [ -z "$above" ] || refuse "$mount is below $above, which /etc/fstab mounts and which is not mounted"
+    below=$(findmnt -n -l -o TARGET | while read -r at; do case $at in "$mount"/*) echo "$at" ;; esac; done | head -n 1)
+    [ -z "$below" ] || [ -n "$(mounted)" ] || refuse "$below is mounted, and would be hidden by what is mounted at $mount"
     mkdir -p "$mount" || refuse "cannot make $mount"
 }
 
@@ -295,7 +323,14 @@ start() {
     running=$(node)
     runs "$running" || refuse "it does not run"
     lost=$(cat "/sys/class/block/${running##*/}/md/degraded" 2>/dev/null || echo 0)
-    [ "$lost" -eq 0 ] || say "DEGRADED: $lost of its members missing; blank:${blank:- none}; to put one in: mdadm $running --add DISK"
+    if [ "$lost" -gt 0 ] && [ "$(cat "/sys/class/block/${running##*/}/md/sync_action")" = recover ]; then
+        say "its redundancy is being built"
+    elif [ "$lost" -gt 0 ]; then
+        say "DEGRADED: $lost of its members missing; blank:${blank:- none}; to put one in: mdadm $running --add DISK"
+    fi
+    for disk in $own; do
+        [ -e "/sys/class/block/${running##*/}/slaves/${disk##*/}" ] || say "left out: $disk, which is older than the others; mdadm $running --add $disk writes over it"
+    done
     tune "$running"
     mounted=$(mounted)
     case $mounted in
@@ -303,11 +338,13 @@ start() {
         '')
             [ -z "$(ls -A "$mount")" ] || say "$mount is not empty: what is in it is hidden from now on"
             fill "$running"
-            mount -t "$filesystem" -o "$options" "$running" "$mount" || refuse "$running cannot be mounted at $mount"
+            mount -t "$filesystem" -o "$options" "$running" "$mount" ||
+                refuse "$running cannot be mounted at $mount$([ -e "$state/made" ] || echo "; it never was: where its making was interrupted and nobody needs it, wipefs -a $running has it made anew")"
             [ -e "$state/made" ] || { mkdir -p "$state" && date -u +%Y-%m-%d >"$state/made" && sync; } || say "cannot write $state/made"
             ;;
         *) refuse "$mounted is mounted at $mount" ;;
     esac
+    note "$running"
     say "$running is mounted at $mount"
 }
 
@@ -331,9 +368,13 @@ case ${1:-start} in
         if have flock; then flock -w 600 9 || refuse "somebody else has been at it for ten minutes"; fi
         start
         ;;
+    note)
+        array=$(cut -d ' ' -f 1 "$state/members")
+        note "$(node)"
+        ;;
     install) install ;;
     *)
-        echo "usage: $0 [start | install]" >&2
+        echo "usage: $0 [start | note | install]" >&2
         exit 2
         ;;
 esac

@@ -41,7 +41,8 @@ impl Boot {
         let values = [
             ("name", self.name.as_str()),
             ("class", class),
-            ("uuid", &self.uuid),
+            // Its beginning: each machine that makes one draws the rest.
+            ("uuid", self.uuid.rsplit_once(':').map_or(self.uuid.as_str(), |(begin, _)| begin)),
             ("create", &self.create.join(" ")),
             ("filesystem", self.filesystem.as_ref()),
             ("filesystem_uuid", &self.filesystem_uuid),
@@ -63,7 +64,7 @@ impl Boot {
         for (name, value) in values {
             let _ = writeln!(text, "{name}={}", quoted(value));
         }
-        text + BODY
+        text + &body()
     }
 
     /// The unit that runs it at each boot.
@@ -81,6 +82,7 @@ impl Boot {
              Type=oneshot\n\
              RemainAfterExit=yes\n\
              ExecStart={script} start\n\
+             ExecStop={script} note\n\
              TimeoutStartSec={TIMEOUT}\n\
              \n\
              [Install]\n\
@@ -163,6 +165,22 @@ impl Boot {
         let _ = writeln!(text, "exec {} install", self.path());
         text
     }
+}
+
+/// The script's own part without what only its readers here need: user data may not be long.
+fn body() -> String {
+    let mut text =
+        "# Everything above is what is wanted; what follows is the same for every array.\n".to_owned();
+    for line in BODY.lines() {
+        let code = line.trim_start_matches(' ');
+        if code.is_empty() || code.starts_with('#') {
+            continue;
+        }
+        text.extend(std::iter::repeat_n('\t', (line.len() - code.len()) / 4));
+        text += code;
+        text.push('\n');
+    }
+    text
 }
 
 /// A value that a shell takes as it is.

@@ -51,7 +51,8 @@ const CHILD: i32 = 17;
 /// SIGCONT: this program was stopped, as by a key.
 const CONTINUED: i32 = 18;
 /// What is passed on to a command, or ends the holding of a process: INT, QUIT, TERM, HUP.
-const ENDS: [i32; 4] = [2, 3, 15, 1];
+const ENDS: [i32; 4] = [2, 3, 15, HANGUP];
+const HANGUP: i32 = 1;
 /// What is passed on besides: USR1, USR2.
 const OWN: [i32; 2] = [10, 12];
 
@@ -325,6 +326,10 @@ impl Session {
                 if caught.signal == CHILD {
                     continue;
                 }
+                if caught.signal == CONTINUED {
+                    // How long both stood still is not the limit's hold.
+                    self.look(watch);
+                }
                 self.wake(watch);
                 if caught.signal == CONTINUED {
                     // Whoever woke this program woke what was stopped too: it is stopped anew if it has to be.
@@ -413,10 +418,13 @@ impl Session {
         end.or(other.then_some(End::Unknown))
     }
 
-    /// A key of the terminal's went to everybody in the foreground; what one of the program's own sent is none of its business.
+    /// A key of the terminal's went to everybody in the foreground, the end of the terminal to its leader alone; what one of the program's own sent is none of its business.
     fn pass_on(&mut self, caught: Caught) {
-        let Some(sender) = caught.sender else { return };
-        if self.meter.tree.pids().any(|pid| pid == sender) {
+        let has_come = match caught.sender {
+            None => caught.signal != HANGUP,
+            Some(sender) => self.meter.tree.pids().any(|pid| pid == sender),
+        };
+        if has_come {
             return;
         }
         if let Some(main) = Process::look(&self.sys, self.main) {

@@ -23,7 +23,10 @@ fn a_plan_says_what_is_made_run_and_put_back() {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
     let all = plan.rounds(true);
-    assert!(all.contains("round 2:\n") && all.matches("stripe-0 under randread-0 (again, A/A)\n").count() == 2, "{all}");
+    assert!(
+        all.contains("round 2:\n") && all.matches("stripe-0 under randread-0 (again, A/A)\n").count() == 2,
+        "{all}"
+    );
     assert!(!text.contains("OVERWRITTEN"));
     let json = serde_json::to_string(&plan).expect("serialises");
     assert_eq!(serde_json::from_str::<RunPlan>(&json).expect("reads back"), plan);

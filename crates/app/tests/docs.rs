@@ -163,7 +163,7 @@ fn commands_in_prose_have_no_words_that_ebb_does_not_know() {
         for (number, line) in (1..).zip(text.lines()) {
             for quoted in line.split('`').skip(1).step_by(2) {
                 let Some(rest) = quoted.strip_prefix("ebb ") else { continue };
-                let (words, _) = words(&rest.replace('[', "").replace(']', "").replace("...", ""));
+                let (words, _) = words(&rest.replace(['[', ']'], "").replace("...", ""));
                 count += 1;
                 // An option's value may be left out.
                 let is_option = words.last().is_some_and(|word| word.starts_with("--"));

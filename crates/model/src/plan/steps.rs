@@ -319,6 +319,8 @@ impl RunPlan {
             .collect();
         let again = match again.is_empty() {
             true => String::new(),
+            // Designs of a sweep are called by all that varies.
+            false if self.sweep.is_some() => ", and the control once more (A/A)".to_owned(),
             false => format!(", and {} once more (A/A)", again.into_iter().collect::<Vec<_>>().join(", ")),
         };
         format!(

@@ -125,6 +125,9 @@ fn file_names_and_excerpts() {
         // A name cannot forge a line of its own.
         assert!(!told.lines().any(|line| line.starts_with(".toml")), "{line}: {told}");
     }
+    let told = printed(&home, &[OsStr::new("list"), OsStr::new("--store"), OsStr::new(&name)]);
+    assert!(told.contains("\\x1b]0;owned") && told.contains("is not a store"), "{told}");
+    assert!(!told.lines().any(|line| line.starts_with(".toml")), "{told}");
     // Arguments that the command line itself refuses, and file names that are no text.
     for arguments in [
         vec![nowhere],

@@ -658,3 +658,17 @@ fn speeds_by_name_are_checked_where_they_stand() {
         assert!(said.contains(expected), "{top} {volume}: {said}");
     }
 }
+
+#[test]
+fn of_a_long_line_the_part_is_shown_that_is_wrong() {
+    let long = "ä".repeat(50_000);
+    let text = format!("name = \"x\"\nanswer = {{ note = \"{long}\", levle = \"{long}\" }}\n");
+    let errors = parse(&text, "x.toml").expect_err("is wrong");
+    let told = errors.to_string();
+    assert!(told.len() < 10_000, "{} bytes", told.len());
+    let lines: Vec<&str> = told.lines().collect();
+    let at = lines.iter().position(|line| line.contains("levle =")).expect("is shown");
+    let column = |line: &str, what: &str| line[..line.find(what).expect("is there")].chars().count();
+    assert_eq!(column(lines[at], "levle ="), column(lines[at + 1], "^"), "{told}");
+    assert!(errors.errors.iter().all(|error| error.source_line.len() < 1000), "{told}");
+}

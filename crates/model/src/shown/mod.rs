@@ -50,33 +50,42 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
 pub const EXCERPT_MOST: usize = 120;
 
 /// The beginning of `text` on one line, for a sentence that quotes it: files have lines of any length.
-pub fn excerpt(text: &str) -> Cow<'_, str> {
-    match text.char_indices().nth(EXCERPT_MOST) {
-        None => one_line(text),
-        Some((end, _)) => Cow::Owned(format!("{}…", one_line(&text[..end]))),
-    }
+pub fn excerpt(text: &str) -> String {
+    one_line(&beginning(text)).into_owned()
 }
 
 /// Most characters of a line of a message, and those of its end that stay: there it says what to write instead.
 pub const LINE_MOST: usize = 2000;
 const END_KEPT: usize = 500;
 
-/// `message` with the middle of each line left out that is longer than [`LINE_MOST`]: what is quoted in it may have any length.
+/// `message` with lines of at most about [`LINE_MOST`] characters: what is quoted in it may have any length. Of a longer line each quotation
+/// keeps its beginning, and else the middle is left out.
 pub fn shortened(message: &str) -> Cow<'_, str> {
-    if message.split('\n').all(|line| line.chars().nth(LINE_MOST).is_none()) {
+    let is_long = |line: &str| line.chars().nth(LINE_MOST).is_some();
+    if !message.split('\n').any(is_long) {
         return Cow::Borrowed(message);
     }
-    Cow::Owned(message.split('\n').map(shortened_line).collect::<Vec<_>>().join("\n"))
+    let lines =
+        message.split('\n').map(|line| if is_long(line) { shortened_line(line) } else { line.into() });
+    Cow::Owned(lines.collect::<Vec<_>>().join("\n"))
 }
 
 fn shortened_line(line: &str) -> Cow<'_, str> {
-    if line.chars().nth(LINE_MOST).is_none() {
-        return Cow::Borrowed(line);
+    // Every second part is between backticks.
+    let parts = line.split('`').zip([false, true].into_iter().cycle());
+    let parts = parts.map(|(part, is_quoted)| if is_quoted { beginning(part) } else { part.into() });
+    let line = parts.collect::<Vec<_>>().join("`");
+    let at = |number: usize| line.char_indices().nth(number).map(|(at, _)| at);
+    let Some(begin) = at(LINE_MOST).and_then(|_| at(LINE_MOST - END_KEPT)) else { return Cow::Owned(line) };
+    let end = line.char_indices().rev().nth(END_KEPT - 1).map_or(line.len(), |(at, _)| at);
+    Cow::Owned(format!("{}… ({} bytes left out) …{}", &line[..begin], end - begin, &line[end..]))
+}
+
+fn beginning(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(EXCERPT_MOST) {
+        None => text.into(),
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
     }
-    let begin = line.char_indices().nth(LINE_MOST - END_KEPT).map_or(line.len(), |(at, _)| at);
-    let end = line.char_indices().rev().nth(END_KEPT - 1).map_or(0, |(at, _)| at);
-    let left_out = &line[begin..end];
-    Cow::Owned(format!("{}… ({} bytes left out) …{}", &line[..begin], left_out.len(), &line[end..]))
 }
 
 /// What a sentence may name.

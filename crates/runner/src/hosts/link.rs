@@ -249,3 +249,65 @@ fn keep_errors(mut from: impl Read, kept: &Mutex<String>) {
         kept.drain(..from.unwrap_or(0));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ebbtide_model::per_op::PerOp;
+    use ebbtide_model::samples::{Count, Histogram, Interval, MemberSamples, OpSamples, TrialSamples};
+    use std::sync::mpsc::sync_channel;
+
+    /// Every latency from a microsecond to minutes, each many times.
+    fn all_latencies() -> Histogram {
+        let mut all = Histogram::default();
+        for shift in 0..28 {
+            (1024..2048).for_each(|value: u64| all.record(value << shift));
+        }
+        for _ in 0..30 {
+            let same = all.clone();
+            all.merge(&same);
+        }
+        all
+    }
+
+    #[test]
+    fn the_longest_line_of_a_worker_is_taken() {
+        const MEMBERS: usize = 64;
+        let count = Count { ops: u64::from(u32::MAX), bytes: u64::from(u32::MAX) << 12 };
+        let counts = PerOp { read: count, write: count };
+        let latency = all_latencies();
+        let one = OpSamples { count, latency: latency.clone(), service: Some(latency.clone()) };
+        let ops = PerOp { read: one.clone(), write: one };
+        let member =
+            MemberSamples { name: "a-volume-17".to_owned(), ops: ops.clone(), ..MemberSamples::default() };
+        let interval = |at: u64| Interval {
+            end: ebbtide_model::units::Nanos::from_secs(at),
+            array: counts,
+            latency: latency.clone(),
+            members: vec![counts; MEMBERS],
+        };
+        let samples = TrialSamples {
+            array: ops,
+            members: vec![member; MEMBERS],
+            // As many as the engine keeps.
+            series: (0..1200).map(interval).collect(),
+            ..TrialSamples::default()
+        };
+        let said = line(&Word::Ran(Ok(Box::new(samples.condensed())))).expect("JSON");
+        assert!((said.len() as u64) < LINE_MOST / 4 * 3, "{}", said.len());
+        let (to, heard) = sync_channel(1);
+        let ended = std::thread::scope(|scope| {
+            let listens = scope.spawn(|| listen(&said[..], 0, &to));
+            assert!(matches!(heard.recv(), Ok((0, Heard::Word(word))) if matches!(*word, Word::Ran(Ok(_)))));
+            listens.join().expect("no panic")
+        });
+        assert_eq!(ended, "the connection to its worker ended");
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_not_taken() {
+        let (to, _heard) = sync_channel(1);
+        let ended = listen(io::repeat(b' '), 0, &to);
+        assert!(ended.contains("more than 67108864 bytes on one line"), "{ended}");
+    }
+}

@@ -407,6 +407,11 @@ impl Backend for Hosts {
             self.links.clear();
             match left.join("; ") {
                 left if left.is_empty() => error,
+                left if matches!(error, BackendError::Stopped) => {
+                    // There is no report that says it.
+                    tracing::error!("{left}");
+                    error
+                }
                 left => BackendError::Other(format!("{error}; and then: {left}")),
             }
         })

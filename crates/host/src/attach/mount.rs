@@ -22,10 +22,18 @@ impl Attacher<'_> {
         let Some((directory, _)) = &wanted.mount else { return Ok(()) };
         // Who may not read the record is no reason against a look.
         let known = self.record(&wanted.name).ok().flatten();
-        if known.is_some_and(|record| self.is_mounted(&record, directory)) {
+        if known.as_ref().is_some_and(|record| self.is_mounted(record, directory)) {
             return Ok(());
         }
-        mounting::check(&self.sys, directory, &[]).map_err(|unfit| Failure::Refused(unfit.to_string()))
+        // A line of fstab for it may be its user's.
+        let carried = known.as_ref().and_then(|record| record.carries.clone());
+        let carried = carried.or_else(|| self.known(&wanted.place)?.0.carries());
+        let (mapping, carried) =
+            (format!("/dev/mapper/{}", wanted.name), carried.map(|uuid| format!("UUID={uuid}")));
+        let device = known.as_ref().and_then(|record| record.device.as_deref());
+        let own: Vec<&str> =
+            [Some(mapping.as_str()), carried.as_deref(), device].into_iter().flatten().collect();
+        mounting::check(&self.sys, directory, &own).map_err(|unfit| Failure::Refused(unfit.to_string()))
     }
 
     /// Mounts what was attached, after making a file system where that is new.

@@ -169,6 +169,10 @@ fn a_mount_point_that_cannot_be_one_is_refused_before_anything_is_done() {
     assert!(planned.is_err_and(|error| error.to_string().contains("precious")));
     assert_eq!((machine.ran.borrow().len(), machine.traces()), (0, vec!["srv/deep".to_owned()]));
     std::fs::remove_dir(machine.at("srv/deep/data/precious")).expect("removes");
+    std::fs::write(machine.at("etc/fstab"), "/dev/sdz /srv/deep/data ext4 noauto 0 0\n").expect("writes");
+    refused(&machine, &machine.wanted(), &["that of /dev/sdz by line 1 of /etc/fstab"]);
+    std::fs::write(machine.at("etc/fstab"), "/dev/mapper/data /srv/deep/data ext4 noauto 0 0\n")
+        .expect("writes");
     attached(&machine);
     machine
         .with(|keeper| keeper.may_mount(&machine.wanted()))

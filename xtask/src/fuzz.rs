@@ -22,6 +22,7 @@ const TARGETS: [&str; 11] = [
     "shown",
 ];
 const SECONDS: u32 = 10;
+const SECONDS_OF_ALL: u32 = 60;
 /// What the runs leave: new inputs, logs and temporary files. The corpus that is committed stays small.
 const SCRATCH: &str = "fuzz/target/scratch";
 /// Sanitizers are flags that only nightly Rust takes; this makes the installed one take them, so that the code that is
@@ -38,9 +39,10 @@ pub struct Options {
     targets: Vec<String>,
 }
 
-impl Default for Options {
-    fn default() -> Self {
-        Options { seconds: SECONDS, targets: Vec::new() }
+impl Options {
+    /// Every target: for a moment, or as long as `all` tests have time.
+    pub fn whole(all: bool) -> Self {
+        Options { seconds: if all { SECONDS_OF_ALL } else { SECONDS }, targets: Vec::new() }
     }
 }
 

@@ -59,7 +59,11 @@ enum Command {
     /// How often verdicts are right on cases whose truth is known: writes docs/verdict-accuracy.md
     Verdicts(verdicts::Options),
     /// setup, check, unit, root, browser, lab and fuzz
-    Test,
+    Test {
+        /// With what takes long: every state with every way to write, every kill, guests under emulation, a minute of fuzzing a target
+        #[arg(long)]
+        all: bool,
+    },
 }
 
 fn main() -> ExitCode {
@@ -69,14 +73,14 @@ fn main() -> ExitCode {
         Command::Unit => unit(),
         Command::Root => root(),
         Command::Browser => browser(),
-        Command::Lab => lab(),
-        Command::Test => packages::install()
+        Command::Lab => lab(false),
+        Command::Test { all } => packages::install()
             .and_then(|()| check())
             .and_then(|()| unit_and_fuzz_targets())
             .and_then(|()| small_root())
             .and_then(|()| browser())
-            .and_then(|()| lab_and_door())
-            .and_then(|()| fuzz::run(fuzz::Options::default())),
+            .and_then(|()| lab_and_door(all))
+            .and_then(|()| fuzz::run(fuzz::Options::whole(all))),
         Command::Bench(options) => bench::run(&options),
         Command::Instructions => instructions::run(),
         Command::Fuzz(options) => fuzz::run(options),
@@ -157,7 +161,7 @@ fn unit_and_fuzz_targets() -> Result<(), String> {
 /// Tests that `unit` leaves out because they need root and a free loop device.
 fn root() -> Result<(), String> {
     small_root()?;
-    if has_loop_devices() { run_all(&[door_tests("")]) } else { Ok(()) }
+    if has_loop_devices() { run_all(&[door_tests("", true)]) } else { Ok(()) }
 }
 
 fn has_loop_devices() -> bool {
@@ -174,32 +178,43 @@ fn small_root() -> Result<(), String> {
 }
 
 /// The tests of the door, of the program with these `features`. Each uses many loop devices.
-fn door_tests(features: &str) -> Step {
-    cargo_test("one door", &format!("{features} --test door -- --ignored --test-threads 1"))
+fn door_tests(features: &str, all: bool) -> Step {
+    let step = cargo_test("one door", &format!("{features} --test door -- --ignored --test-threads 1"));
+    if all { step.with(ALL) } else { step }
 }
 
+/// Tells tests to try each of what they else try every so many of.
+const ALL: (&str, &str) = ("EBB_TEST_EVERY", "1");
+/// What is a study and takes an hour of its own.
+const STUDIES: &str = "--skip replicated::many --skip tunnels:: --skip hosts::the_study";
+
 /// Guests, and beside them the tests of the door, which wait for most of their time.
-fn lab_and_door() -> Result<(), String> {
+fn lab_and_door(all: bool) -> Result<(), String> {
     if !has_loop_devices() {
-        return lab();
+        return lab(all);
     }
     // Built once for both: building for the one would replace the program that the other runs.
     test("guests and door: build", &format!("{FEATURES} --test lab --test door --no-run"))?;
-    run_both(lab, &[door_tests(FEATURES)])
+    run_both(|| lab(all), &[door_tests(FEATURES, all)])
 }
 
 /// One more at a time than there are processors: each waits for its guests much of the time.
-fn lab_tests() -> Step {
+fn lab_tests(all: bool) -> Step {
     let at_once = std::thread::available_parallelism().map_or(1, usize::from) + 1;
-    cargo_test("guests with real kernels", &format!("{FEATURES} --test lab -- --test-threads {at_once}"))
+    let which = if all { format!(" --include-ignored {STUDIES}") } else { String::new() };
+    let step = cargo_test(
+        "guests with real kernels",
+        &format!("{FEATURES} --test lab -- --test-threads {at_once}{which}"),
+    );
+    if all { step.with(ALL) } else { step }
 }
 
 fn browser() -> Result<(), String> {
     test("report in a browser", &format!("{FEATURES} --test browser"))
 }
 
-fn lab() -> Result<(), String> {
-    run_all(&[lab_tests()])
+fn lab(all: bool) -> Result<(), String> {
+    run_all(&[lab_tests(all)])
 }
 
 #[cfg(test)]
@@ -212,6 +227,7 @@ mod tests {
         for good in [
             "bench --runs 3 --only null-32,loop-128",
             "fuzz --seconds 5 tables sysfs",
+            "test --all",
             "verdicts --tuning --each 2 cpu",
             "verdicts --real --list --minutes 3 cpu:7",
             "studies --check efs-small-io",

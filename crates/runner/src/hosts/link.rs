@@ -291,7 +291,15 @@ mod tests {
             members: vec![member; MEMBERS],
             // As many as the engine keeps.
             series: (0..1200).map(interval).collect(),
-            ..TrialSamples::default()
+            started_unix: ebbtide_model::units::UnixTime(0),
+            elapsed: ebbtide_model::units::Nanos::from_secs(1200),
+            interval: ebbtide_model::units::Nanos::from_secs(1),
+            cpu: ebbtide_model::samples::CpuUse::default(),
+            mean_in_flight: None,
+            execution: ebbtide_model::samples::Execution::default(),
+            observed: None,
+            hosts: Vec::new(),
+            notes: Vec::new(),
         };
         let said = line(&Word::Ran(Ok(Box::new(samples.condensed())))).expect("JSON");
         assert!((said.len() as u64) < LINE_MOST / 4 * 3, "{}", said.len());

@@ -89,14 +89,14 @@ fn what_is_applied_stands_is_mended_and_taken_away() {
     let facts = tell(
         &mut guest,
         "cat /proc/mdstat /proc/mounts /proc/swaps /etc/fstab /etc/mdadm/mdadm.conf /etc/crypttab /etc/udev/rules.d/90-ebb-*\n\
-         grep . /sys/block/vd[abcd]/queue/{scheduler,nr_requests}; cat /sys/block/$(basename $(readlink -f /dev/md/data))/queue/read_ahead_kb\n\
+         grep . /sys/block/vd[abcd]/queue/nr_requests; sed 's/.*\\[/scheduler of vda: /; s/\\].*//' /sys/block/vda/queue/scheduler; cat /sys/block/$(basename $(readlink -f /dev/md/data))/queue/read_ahead_kb\n\
          mdadm --detail --export /dev/md/safe; lvs",
     );
     for wanted in [
         "/dev/mapper/safe /srv/very\\040safe ext4",
         " /data xfs rw,noatime",
         "/dev/mapper/wide-data /wide ext4",
-        "vda/queue/scheduler:[mq-deadline]",
+        "scheduler of vda: mq-deadline",
         "vdd/queue/nr_requests:64",
         "\n1024\n",
         "MD_NAME=any:safe",

@@ -5,8 +5,52 @@ use std::fmt::Write as _;
 use std::process::Command;
 use std::time::Duration;
 
-const EXPERIMENT: &str = "name = \"night\"\n[volumes]\na = { size = \"1GiB\" }\nb = { size = \"1GiB\" }\n[designs.d]\nlayout = \"stripe\"\n\
-    chunk = \"64KiB\"\nmembers = [\"a\", \"b\"]\nfilesystem = \"ext4\"\n[workloads.w]\nrw = \"read\"\nruntime = \"1s\"\n";
+const EXPERIMENT: &str = "name = \"night\"\n[volumes]\na = { size = \"1GiB\" }\nb = { size = \"1GiB\" }\n[designs.stripe]\nlayout = \"stripe\"\n\
+    chunk = \"64KiB\"\nmembers = [\"a\", \"b\"]\nfilesystem = \"ext4\"\n[designs.mirror]\nlayout = \"mirror\"\nmembers = [\"a\", \"b\"]\nfilesystem = \"ext4\"\n\
+    [workloads.w]\nrw = \"read\"\nruntime = \"1s\"\n";
+
+/// The script that `ebb user-data` prints of a design, in a directory that a guest with four disks shares.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new(design: &str) -> Place {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let file = place.path().join("e.toml");
+        std::fs::write(&file, EXPERIMENT).unwrap();
+        let ebb = Command::new(env!("CARGO_BIN_EXE_ebb"))
+            .args([
+                "user-data",
+                "--members",
+                "/dev/disk/by-id/t-*",
+                "--name",
+                "data",
+                "--design",
+                design,
+                "--format",
+                "script",
+            ])
+            .arg(&file)
+            .output()
+            .unwrap();
+        assert!(ebb.status.success(), "{}", String::from_utf8_lossy(&ebb.stderr));
+        std::fs::create_dir(place.path().join("share")).unwrap();
+        std::fs::write(place.path().join("share/install"), &ebb.stdout).unwrap();
+        Place(place)
+    }
+
+    /// What `script` prints in a guest.
+    fn run(&self, script: &str) -> String {
+        let disks: Vec<_> = ["a", "b", "c", "d"].map(|name| self.0.path().join(name)).into();
+        for disk in &disks {
+            std::fs::File::create(disk).unwrap().set_len(24 << 20).unwrap();
+        }
+        let lab = ebbtide_runner::places::lab().unwrap();
+        let kernel = Kernel::ready(&lab, &mut |text| eprintln!("{text}")).unwrap();
+        let share = Some(self.0.path().join("share"));
+        let guest = Guest { script: script.to_owned(), disks, share, memory_mib: 800, ..Guest::default() };
+        guest.run(&kernel, Duration::from_secs(1800)).unwrap().output
+    }
+}
 
 /// What a disk may carry. Members are of one array with a file in it; those of `by_hand` have a file system that somebody else made on that array.
 const KINDS: [&str; 6] = ["blank", "foreign", "m0", "m1", "by_hand0", "by_hand1"];
@@ -62,11 +106,11 @@ impl State {
     }
 }
 
-/// Functions of the guest's script, and the images of what disks carry.
-const PREPARE: &str = r#"
+/// Functions of the guest's script.
+const FUNCTIONS: &str = r#"
 set -u
 export DM_DISABLE_UDEV=1
-modprobe raid0; modprobe ext4
+modprobe raid0; modprobe raid1; modprobe ext4
 mkdir -p /dev/disk/by-id /data /run/images
 links() { rm -f /dev/disk/by-id/*; for d in "$@"; do ln -s /dev/ubd$d /dev/disk/by-id/t-$d; done; }
 off() { if mountpoint -q /data; then umount /data; fi; for md in /sys/block/md*; do [ -e $md/md ] && mdadm -q --stop /dev/${md##*/}; done 2>/dev/null; }
@@ -74,9 +118,14 @@ keep() { dd if=/dev/ubd$1 of=/run/images/$2 bs=1M status=none; }
 give() { dd if=/run/images/$1 of=/dev/ubd$2 bs=1M status=none; }
 sum() { for d in "$@"; do md5sum /dev/ubd$d; done | md5sum; }
 sh /share/install >/dev/null 2>&1
-script=/usr/local/sbin/ebb-data note=/var/lib/ebbtide/boot/data
+script=/usr/local/sbin/ebb-data
+note=/var/lib/ebbtide/boot/data-$(sed -n 's/^uuid=\([^:]*\).*/\1/p' $script)
 sed -i 's/^wait=.*/wait=0/' $script
 keep a blank
+"#;
+
+/// Images of what disks carry.
+const PREPARE: &str = r#"
 mkfs.ext4 -q -F /dev/ubda; keep a foreign; give blank a
 links a b; $script start >/dev/null 2>&1; echo hello >/data/file; off
 keep a m0; keep b m1
@@ -87,20 +136,8 @@ keep a by_hand0; keep b by_hand1
 #[test]
 fn nothing_of_anybody_s_is_lost_whatever_the_disks_carry() {
     let states: u64 = std::env::var("EBB_TEST_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(25);
-    let place = tempfile::tempdir_in("/var/tmp").unwrap();
-    let file = place.path().join("e.toml");
-    std::fs::write(&file, EXPERIMENT).unwrap();
-    let ebb = Command::new(env!("CARGO_BIN_EXE_ebb"))
-        .args(["user-data", "--members", "/dev/disk/by-id/t-*", "--name", "data", "--format", "script"])
-        .arg(&file)
-        .output()
-        .unwrap();
-    assert!(ebb.status.success(), "{}", String::from_utf8_lossy(&ebb.stderr));
-    let share = place.path().join("share");
-    std::fs::create_dir(&share).unwrap();
-    std::fs::write(share.join("install"), &ebb.stdout).unwrap();
-
-    let mut script = PREPARE.to_owned();
+    let place = Place::new("stripe");
+    let mut script = FUNCTIONS.to_owned() + PREPARE;
     for n in 0..states {
         let State { disks, there, noted } = State::draw(n);
         let names = ["a", "b", "c"];
@@ -117,21 +154,14 @@ fn nothing_of_anybody_s_is_lost_whatever_the_disks_carry() {
         );
     }
     script += "echo all\n";
-    let disks: Vec<_> = ["a", "b", "c"].map(|name| place.path().join(name)).into();
-    for disk in &disks {
-        std::fs::File::create(disk).unwrap().set_len(24 << 20).unwrap();
-    }
-    let lab = ebbtide_runner::places::lab().unwrap();
-    let kernel = Kernel::ready(&lab, &mut |text| eprintln!("{text}")).unwrap();
-    let guest = Guest { script, disks, share: Some(share), memory_mib: 800, ..Guest::default() };
-    let outcome = guest.run(&kernel, Duration::from_secs(1800)).unwrap();
-    assert!(outcome.output.trim_end().ends_with("all"), "{}", outcome.output);
+    let output = place.run(&script);
+    assert!(output.trim_end().ends_with("all"), "{output}");
 
     let mut wrong = Vec::new();
     for n in 0..states {
         let state = State::draw(n);
         let begin = format!("state {n} ");
-        let said = outcome.output.lines().find(|line| line.starts_with(&begin)).unwrap_or("nothing was said");
+        let said = output.lines().find(|line| line.starts_with(&begin)).unwrap_or("nothing was said");
         let mounted = said.starts_with(&format!("state {n} 0 "));
         let right = match state.expected() {
             "kept" => mounted && said.contains("kept=kept"),
@@ -151,4 +181,65 @@ fn nothing_of_anybody_s_is_lost_whatever_the_disks_carry() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What happens to a mirror's members, and what the next start has to make of it.
+const MIRRORS: &str = r#"
+md() { for at in /sys/block/md*; do [ ! -e $at/md ] || echo /dev/${at##*/}; done; }
+begin() { off; rm -rf $note; for d in a b c d; do give blank $d; done; links a b; $script start >/dev/null 2>&1; echo old >/data/file; echo "== $1"; }
+go() { $script start 2>&1; echo "status $?: $(cat /data/file 2>/dev/null)"; }
+copied() { until [ "$(cat /sys/block/md*/md/sync_action)" = idle ]; do sleep 0.1; done; }
+
+begin "members of two machines"
+off; rm -rf $note; links c d; $script start >/dev/null 2>&1; off; links a d; go
+
+begin "a member that had failed, alone"
+mdadm -q $(md) --fail /dev/ubdb; echo new >/data/file; $script note; off; links b; go
+
+begin "the other half of a mirror that ran without it"
+off; links a; go; echo new >/data/file; off; links b; go
+
+begin "both halves, of which one ran alone"
+off; links a; $script start >/dev/null 2>&1; echo new >/data/file; off; links a b; go
+
+begin "a member that was replaced and is here still"
+mdadm -q $(md) --fail /dev/ubdb; mdadm -q $(md) --remove /dev/ubdb; mdadm -q $(md) --add /dev/ubdc; copied; echo new >/data/file; off; links a b c; go
+
+begin "nothing on it yet, and a member missing"
+umount /data; dd if=/dev/zero of=$(md) bs=1M status=none; rm -rf $note; off; links a; go; off; links a b; go
+
+begin "another array of this name"
+off; rm -rf $note; give blank a; give blank b; mdadm --create /dev/md/data --run -q --level=0 --force --raid-devices=1 /dev/ubdd; links a b; go
+echo all
+"#;
+
+#[test]
+fn a_mirror_is_not_started_with_older_data_and_not_made_of_two() {
+    let place = Place::new("mirror");
+    let output = place.run(&(FUNCTIONS.to_owned() + MIRRORS));
+    let told = |what: &str| {
+        let (_, rest) =
+            output.split_once(&format!("== {what}\n")).unwrap_or_else(|| panic!("{what}: {output}"));
+        rest.split("== ").next().unwrap_or_default().to_owned()
+    };
+    for (what, wanted) in [
+        ("members of two machines", &["members of several arrays", "status 1: \n"][..]),
+        ("a member that had failed, alone", &["was not in it when it ran last", "status 1: \n"]),
+        (
+            "the other half of a mirror that ran without it",
+            &["DEGRADED", "status 0: old\n", "was not in it when it ran last", "status 1: \n"],
+        ),
+        ("both halves, of which one ran alone", &["left out: /dev/ubdb", "status 0: new\n"]),
+        ("a member that was replaced and is here still", &["left alone: /dev/ubdb", "status 0: new\n"]),
+        (
+            "nothing on it yet, and a member missing",
+            &["members are missing", "status 1: \n", "new ext4 on", "status 0: \n"],
+        ),
+        ("another array of this name", &["new ext4 on", "status 0: \n"]),
+    ] {
+        let said = told(what);
+        for words in wanted {
+            assert!(said.contains(words), "{what}: {words:?} is not in\n{said}");
+        }
+    }
 }

@@ -148,17 +148,24 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     // Read again under the lock: another process may have migrated meanwhile.
     let version = check(&transaction, path)?.unwrap_or(0);
     for step in MIGRATIONS.iter().skip(usize::try_from(version).unwrap_or(0)) {
-        transaction.execute_batch(step).map_err(|error| match error.sqlite_error() {
-            // A statement that does not fit what is there; what else may go wrong has nothing to do with versions.
-            Some(code) if code.extended_code == rusqlite::ffi::SQLITE_ERROR => {
-                StoreError::NotOfItsVersion { path: path.to_owned(), found: version, what: error.to_string() }
-            }
-            _ => fail(error),
+        transaction.execute_batch(step).map_err(|error| match does_not_fit(&error) {
+            Some(what) => StoreError::NotOfItsVersion { path: path.to_owned(), found: version, what },
+            None => fail(error),
         })?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(fail)?;
     transaction.pragma_update(None, "user_version", newest()).map_err(fail)?;
     transaction.commit().map_err(fail)
+}
+
+/// That a statement does not fit what is there, in SQLite's words; what else may go wrong has nothing to do with versions.
+fn does_not_fit(error: &rusqlite::Error) -> Option<String> {
+    let (code, what) = match error {
+        rusqlite::Error::SqlInputError { error, msg, .. } => (error, Some(msg)),
+        rusqlite::Error::SqliteFailure(code, what) => (code, what.as_ref()),
+        _ => return None,
+    };
+    what.filter(|_| code.extended_code == rusqlite::ffi::SQLITE_ERROR).cloned()
 }
 
 /// Write-ahead logging, where the file system can do it; elsewhere SQLite keeps its rollback journal.

@@ -102,6 +102,7 @@ go over-undo $ebb undo data
 umount outer2
 go over-undone $ebb undo data --destroy
 # A signal ends the wait for a mount that is not to be seen: here nothing mounts. (A shell's background ignores SIGINT.)
+dd if=/dev/zero of=/dev/ubda bs=1M conv=fsync status=none 2>/dev/null
 mkdir /run/stub; printf '#!/bin/sh\ntouch /run/called\n' >/run/stub/mount; chmod +x /run/stub/mount
 PATH=/run/stub:$PATH $ebb apply /share/e.toml --name data --mount /run/t/never >said 2>&1 & apply=$!
 until [ -e /run/called ] || ! kill -0 $apply; do sleep 0.1; done; kill $apply; status=0; wait $apply || status=$?

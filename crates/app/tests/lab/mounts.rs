@@ -100,7 +100,13 @@ mount -t tmpfs none outer2
 go over-status $ebb status
 go over-undo $ebb undo data
 umount outer2
-go over-undone $ebb undo data
+go over-undone $ebb undo data --destroy
+# A signal ends the wait for a mount that is not to be seen: here nothing mounts. (A shell's background ignores SIGINT.)
+dd if=/dev/zero of=/dev/ubda bs=1M conv=fsync status=none 2>/dev/null
+mkdir /run/stub; printf '#!/bin/sh\ntouch /run/called\n' >/run/stub/mount; chmod +x /run/stub/mount
+PATH=/run/stub:$PATH $ebb apply /share/e.toml --name data --mount /run/t/never >said 2>&1 & apply=$!
+until [ -e /run/called ] || ! kill -0 $apply; do sleep 0.1; done; kill $apply; status=0; wait $apply || status=$?
+echo "CASE stopped status $status $(cat said | tr '\n' ' ')"; blank stopped
 "#;
     let told = told(script, share.path());
     for name in ["full", "file", "dangling", "given", "ro", "taken", "below"] {
@@ -137,6 +143,8 @@ go over-undone $ebb undo data
             ("over-status", "1", "is mounted over it on /run/t/outer2"),
             ("over-undo", "1", "is mounted over it on /run/t/outer2"),
             ("over-undone", "0", "taken away"),
+            ("stopped", "1", "ebb: stopped"),
+            ("stopped-blank", "0", "yes"),
         ],
     );
 }

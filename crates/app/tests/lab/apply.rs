@@ -258,7 +258,6 @@ fn every() -> usize {
 
 /// `ebb apply` and `ebb undo` are killed at their boundaries: status says so, and the same command ends what was begun.
 #[test]
-#[ignore = "takes two minutes under emulation: `cargo test -p ebbtide --features lab-tests --test lab apply::an_apply -- --ignored`"]
 fn an_apply_and_an_undo_that_were_killed_are_told_and_ended() {
     let text = "name = \"kills\"\n[volumes]\na = { device = \"/dev/disk/by-id/virtio-a\" }\nb = { device = \"/dev/disk/by-id/virtio-b\" }\n\
                 [designs.data]\nlayout = \"stripe\"\nchunk = \"64KiB\"\nmembers = [\"a\", \"b\"]\nfilesystem = \"ext4\"\nscheduler = \"mq-deadline\"\n\

@@ -109,7 +109,7 @@ impl State {
 /// Functions of the guest's script.
 const FUNCTIONS: &str = r#"
 set -u
-export DM_DISABLE_UDEV=1
+export DM_DISABLE_UDEV=1 MDADM_NO_UDEV=1
 modprobe raid0; modprobe raid1; modprobe ext4
 mkdir -p /dev/disk/by-id /data /run/images
 links() { rm -f /dev/disk/by-id/*; for d in "$@"; do ln -s /dev/ubd$d /dev/disk/by-id/t-$d; done; }
@@ -185,7 +185,7 @@ fn nothing_of_anybody_s_is_lost_whatever_the_disks_carry() {
 
 /// What happens to a mirror's members, and what the next start has to make of it.
 const MIRRORS: &str = r#"
-md() { for at in /sys/block/md*; do [ ! -e $at/md ] || echo /dev/${at##*/}; done; }
+md() { for at in /sys/block/md*; do case $(cat $at/md/array_state 2>/dev/null) in ''|clear|inactive) ;; *) echo /dev/${at##*/} ;; esac; done; }
 begin() { off; rm -rf $note; for d in a b c d; do give blank $d; done; links a b; $script start >/dev/null 2>&1; echo old >/data/file; echo "== $1"; }
 go() { $script start 2>&1; echo "status $?: $(cat /data/file 2>/dev/null)"; }
 copied() { until [ "$(cat /sys/block/md*/md/sync_action)" = idle ]; do sleep 0.1; done; }
@@ -194,7 +194,7 @@ begin "members of two machines"
 off; rm -rf $note; links c d; $script start >/dev/null 2>&1; off; links a d; go
 
 begin "a member that had failed, alone"
-mdadm -q $(md) --fail /dev/ubdb; echo new >/data/file; $script note; off; links b; go
+mdadm $(md) --fail /dev/ubdb; echo new >/data/file; $script note; off; links b; go
 
 begin "the other half of a mirror that ran without it"
 off; links a; go; echo new >/data/file; off; links b; go
@@ -203,7 +203,7 @@ begin "both halves, of which one ran alone"
 off; links a; $script start >/dev/null 2>&1; echo new >/data/file; off; links a b; go
 
 begin "a member that was replaced and is here still"
-mdadm -q $(md) --fail /dev/ubdb; mdadm -q $(md) --remove /dev/ubdb; mdadm -q $(md) --add /dev/ubdc; copied; echo new >/data/file; off; links a b c; go
+mdadm $(md) --fail /dev/ubdb; mdadm $(md) --remove /dev/ubdb; mdadm $(md) --add /dev/ubdc; copied; echo new >/data/file; off; links a b c; go
 
 begin "nothing on it yet, and a member missing"
 umount /data; dd if=/dev/zero of=$(md) bs=1M status=none; rm -rf $note; off; links a; go; off; links a b; go

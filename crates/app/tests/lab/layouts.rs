@@ -5,7 +5,7 @@
 //! `Map::locate` says that a sector is, it is; and what `Map::reverse` says of every sector of every member is
 //! true, parity to the last bit, and unused space unwritten.
 
-use super::guests::{guest, script};
+use super::guests::{qemu_guest, script};
 use super::pattern::{self, Content, SECTOR};
 use ebbtide_lab::guest::Guest;
 use ebbtide_model::layout::Arrangement::{Far, Near, Offset};
@@ -288,7 +288,7 @@ fn layouts_are_those_of_md_and_lvm_byte_for_byte() {
     disks.extend(unequal(&[0, 1, 2, 3]).into_iter().zip(UNEQUAL));
     let most = disks.iter().map(|(_, size)| size).sum();
     disks.push(("content".to_owned(), most));
-    let mut bench = Bench { guest: guest("layouts", &disks), content: Content::new(most) };
+    let mut bench = Bench { guest: qemu_guest("layouts", &disks), content: Content::new(most) };
     let file = OpenOptions::new().write(true).open(bench.file("content")).unwrap();
     file.write_all_at(bench.content.bytes(), 0).unwrap();
     let mut wrong = Vec::new();

@@ -201,7 +201,7 @@ assemble() {
     running=$(node)
     twice=$(for disk in $own; do examined "$disk" | value MD_DEV_UUID; done | sort | uniq -d)
     [ -z "$twice" ] || refuse "clones of its members are here, and nothing tells which half is newer:$own. Detach the clones"
-    twice=$(places | awk '$1 == r { print $2 == e ? "same" : "older", $3; next } { r = $1; e = $2 }')
+    twice=$(places | awk 'NR > 1 && $1 == r { print $2 == e ? "same" : "older", $3; next } { r = $1; e = $2 }')
     case $twice in *same*) refuse "two of its members have the same place in it, and neither is newer:$own. Detach the one that is not to be used" ;; esac
     # One that was replaced, and is here still.
     for old in $(echo "$twice" | sed -n 's/^older //p'); do
@@ -226,7 +226,7 @@ assemble() {
 # shellcheck disable=SC2086
 note() {
     newest=$(for at in "/sys/class/block/${1##*/}/md/dev-"*; do case $(cat "$at/state" 2>/dev/null) in *in_sync*) examined "/dev/${at##*/dev-}" | value MD_DEV_UUID ;; esac; done)
-    { mkdir -p "$state" && echo "$array" $newest >"$state/members.new" && mv -f "$state/members.new" "$state/members" && sync; } || say "cannot write $state/members"
+    { mkdir -p "$state" && echo "$array" $newest >"$state/members.new" && sync "$state/members.new" && mv -f "$state/members.new" "$state/members"; } || say "cannot write $state/members"
 }
 
 # shellcheck disable=SC2086

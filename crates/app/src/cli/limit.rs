@@ -42,7 +42,7 @@ pub struct LimitArgs {
     #[arg(long, value_name = "RATE", value_parser = rate)]
     net: Option<Bytes>,
     /// Operations in a second, reads and writes together: the device's in a control group, else calls that read or write
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = operations)]
     iops: Option<u64>,
     /// The process to hold, with what it has started and starts
     #[arg(long, value_name = "PID")]
@@ -55,6 +55,11 @@ pub struct LimitArgs {
 /// A rate in bytes per second, at least one byte.
 fn rate(text: &str) -> Result<Bytes, ValueError> {
     Some(Bytes::rate(text)?).filter(|rate| rate.0 > 0).ok_or(ValueError::NoRate)
+}
+
+/// Operations in a second, at least one.
+fn operations(text: &str) -> Result<u64, &'static str> {
+    text.parse().ok().filter(|number| *number > 0).ok_or("write a whole number without a unit, such as 500")
 }
 
 impl LimitArgs {

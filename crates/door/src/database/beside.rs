@@ -59,12 +59,20 @@ enum Held {
     Nothing,
     /// What its name says, of a database with something in it.
     Own,
+    /// A journal with the first page of a store.
+    OfStore,
+    /// A journal with the first page of another program's database.
+    Foreign,
     /// A journal that names another file.
     Super,
     Strange,
     /// This user may not read it, and SQLite neither.
     Unreadable,
 }
+
+/// Of a journal that would be rolled back into a store which it is not of.
+const OF_ANOTHER: (&str, &str) =
+    ("is of another database", "move it away, to the database that it belongs to");
 
 impl Beside {
     /// Looks at what is in `directory` beside the database `name`, which is at `path`.
@@ -97,21 +105,25 @@ impl Beside {
                 _ if !own.contains(&Some(found.owner)) => {
                     ("belongs to another user", "remove it if nobody needs it")
                 }
-                // It was removed when the store began its log.
-                Held::Own if found.kind == Kind::Journal && keeps_log && content == Content::Store => (
-                    "is of another database: a store with a write-ahead log has no journal",
-                    "move it away, to the database that it belongs to",
-                ),
+                Held::Foreign if content == Content::Store => OF_ANOTHER,
+                // It was removed when the store began its log, unless a kill came between: then the store's first page is in it.
+                Held::Own if found.kind == Kind::Journal && keeps_log && content == Content::Store => {
+                    OF_ANOTHER
+                }
                 Held::Super => (
                     "names another file, which would be deleted with it, as no journal of ebb's does",
                     "see who made it, and move it away",
                 ),
                 Held::Strange => ("is not what SQLite keeps there, and would be lost", "move it away"),
-                Held::Own | Held::Unreadable if content == Content::Nothing => (
-                    "is of a database that is not there, and would be lost",
-                    "put it back beside its database, or move it away",
-                ),
-                Held::Nothing | Held::Own | Held::Unreadable => continue,
+                Held::Own | Held::OfStore | Held::Foreign | Held::Unreadable
+                    if content == Content::Nothing =>
+                {
+                    (
+                        "is of a database that is not there, and would be lost",
+                        "put it back beside its database, or move it away",
+                    )
+                }
+                Held::Nothing | Held::Own | Held::OfStore | Held::Foreign | Held::Unreadable => continue,
             };
             let what = format!("{} beside it {what}", found.name.shown());
             return Err(DoorError::reason(&self.path, RefusalKind::Own, what, remedy));
@@ -157,8 +169,10 @@ impl Found {
         let is_own = match self.kind {
             Kind::Journal => match Journal::of(&file)? {
                 // What a kill at a database's first write leaves.
-                Journal::Of(0) => return Ok(Held::Nothing),
+                Journal::OfNothing => return Ok(Held::Nothing),
                 Journal::Super => return Ok(Held::Super),
+                Journal::OfStore => return Ok(Held::OfStore),
+                Journal::OfForeign => return Ok(Held::Foreign),
                 journal => journal != Journal::Other,
             },
             Kind::Log => is_log(&file)?,

@@ -77,7 +77,7 @@ impl Content {
         match log.map(|log| first_page(log, page_size)).transpose()?.flatten() {
             Some(page) if is_ours(&page) => Ok(Content::Store),
             Some(_) => Ok(Content::Foreign),
-            None if header[KIND] == LEAF && be16(&header, ENTRIES) == 0 => Ok(Content::Empty),
+            None if has_no_tables(&header) => Ok(Content::Empty),
             None => Ok(Content::Foreign),
         }
     }
@@ -120,11 +120,21 @@ fn is_ours(header: &[u8; HEADER]) -> bool {
     header.starts_with(DATABASE) && header[APPLICATION_ID] == STORE_APPLICATION_ID.to_be_bytes()
 }
 
+fn has_no_tables(header: &[u8; HEADER]) -> bool {
+    header[KIND] == LEAF && be16(header, ENTRIES) == 0
+}
+
 /// What a rollback journal is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Journal {
-    /// Of a database that had this many pages before.
-    Of(u32),
+    /// Of a database that had no page before.
+    OfNothing,
+    /// Of a database of which the first page is not in it.
+    OfSome,
+    /// Of a store of `ebb`'s, or of what became one.
+    OfStore,
+    /// Of another program's database.
+    OfForeign,
     /// It names another file, which SQLite would read, and delete.
     Super,
     /// No journal of SQLite's.
@@ -152,8 +162,35 @@ impl Journal {
             && (32..=65_536).contains(&sector)
             && page.is_power_of_two()
             && (512..=65_536).contains(&page);
-        Ok(if magic && sizes { Journal::Of(be32(&header, 16)) } else { Journal::Other })
+        if !magic || !sizes {
+            return Ok(Journal::Other);
+        }
+        let pages = be32(&header, 16);
+        let empty = |page: &[u8; HEADER]| {
+            page[APPLICATION_ID] == [0; 4] && page[USER_VERSION] == [0; 4] && has_no_tables(page)
+        };
+        Ok(match first_page_kept(file, u64::from(sector), u64::from(page), pages)? {
+            _ if pages == 0 => Journal::OfNothing,
+            None => Journal::OfSome,
+            Some(first) if is_ours(&first) || empty(&first) => Journal::OfStore,
+            Some(_) => Journal::OfForeign,
+        })
     }
+}
+
+/// The header of the first page of a database as the journal `file` keeps it: its records follow the first sector, each with the page's
+/// number before it and a checksum behind (file format 3).
+fn first_page_kept(file: &File, sector: u64, page: u64, pages: u32) -> io::Result<Option<[u8; HEADER]>> {
+    let length = file.metadata()?.len();
+    let mut at = sector;
+    while at + 4 + page <= length {
+        match be32(&begin(file, at)?, 0) {
+            1 => return begin(file, at + 4).map(Some),
+            number if number == 0 || number > pages => break,
+            _ => at += page + 8,
+        }
+    }
+    Ok(None)
 }
 
 /// Whether `file` begins as a write-ahead log does.

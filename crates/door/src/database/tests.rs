@@ -216,15 +216,38 @@ fn a_link_to_the_directory_of_a_store_is_followed_before_there_is_one() {
 }
 
 #[test]
-fn a_journal_beside_a_store_with_a_log_is_another_database_s() {
+fn a_journal_is_rolled_back_into_the_store_that_it_is_of() {
     let place = tempfile::tempdir_in("/var/tmp").expect("a directory");
     let path = place.path().join("store");
-    let mut store = page(OURS, 1);
-    store[18..20].copy_from_slice(&[2, 2]);
-    std::fs::write(&path, &store).expect("writes");
-    assert!(Database::at(&path, false).expect("looks").is_some());
-    std::fs::write(place.path().join("store-journal"), journal(2, &[1; 4096])).expect("writes");
-    let said = refusal(&path, false);
-    assert!(said.contains("store-journal beside it is of another database"), "{said}");
-    assert_eq!(std::fs::read(&path).expect("reads"), store);
+    let record = |page: &[u8]| [&1u32.to_be_bytes(), page, &[0; 4]].concat();
+    let mut theirs = page(0, 1);
+    theirs[60..64].copy_from_slice(&[0, 0, 0, 1]);
+    for (with_log, rest, is_own) in [
+        // Without its first page nothing tells whose it is; a store with a log has none.
+        (false, vec![1; 4096], true),
+        (true, vec![1; 4096], false),
+        (false, record(&theirs), false),
+        (true, record(&theirs), false),
+        (false, record(&page(OURS, 1)), true),
+        // A kill came while the store began its log.
+        (true, record(&page(OURS, 1)), true),
+        // A database without tables that became a store.
+        (false, record(&page(0, 0)), true),
+    ] {
+        let mut store = page(OURS, 1);
+        if with_log {
+            store[18..20].copy_from_slice(&[2, 2]);
+        }
+        std::fs::write(&path, &store).expect("writes");
+        std::fs::write(place.path().join("store-journal"), journal(2, &rest)).expect("writes");
+        match Database::at(&path, false) {
+            Ok(found) => assert!(is_own && found.is_some(), "{with_log}, {:?}", &rest[..8]),
+            Err(error) => {
+                let said = error.to_string();
+                assert!(!is_own && said.contains("store-journal beside it is of another database"), "{said}");
+            }
+        }
+        assert_eq!(std::fs::read(&path).expect("reads"), store);
+        std::fs::remove_file(place.path().join("store-journal")).expect("removes");
+    }
 }

@@ -41,7 +41,7 @@ pub enum Refused {
     )]
     Elsewhere(u32, String),
     #[error(
-        "process {holder} is an `ebb limit` that holds {}, with all that it starts; two would wake what the other stops. Write both limits in one command, of each kind the lower: `ebb limit --write 5MB --net 1MB -- COMMAND`",
+        "process {holder} is an `ebb limit` that holds {}, with all that it starts; two would wake what the other stops. Write both limits in one command, of each kind the lower",
         if holder == root { "what it has started".to_owned() } else { format!("process {root}") }
     )]
     Held { holder: u32, root: u32 },

@@ -61,6 +61,17 @@ pub(super) fn has_vg(runner: &dyn Runner, name: &str) -> Result<bool, BuildError
     Ok(!select(runner, "vgs", "vg_name", &format!("vg_name={name}"))?.is_empty())
 }
 
+/// The uuids of the physical volumes of the group `name`.
+pub(super) fn members(runner: &dyn Runner, name: &str) -> Result<Vec<String>, BuildError> {
+    let rows = select(runner, "pvs", "pv_name,pv_uuid", &format!("vg_name={name}"))?;
+    Ok(rows.into_iter().filter_map(|mut row| row.remove("pv_uuid")).collect())
+}
+
+/// Whether the group `name` has any logical volume.
+pub(super) fn has_volumes(runner: &dyn Runner, name: &str) -> Result<bool, BuildError> {
+    Ok(!select(runner, "lvs", "lv_name,vg_name", &format!("vg_name={name}"))?.is_empty())
+}
+
 /// Removes the volume group `name`; whether there was one.
 pub(super) fn remove_vg(runner: &dyn Runner, name: &str) -> Result<bool, BuildError> {
     insist(runner, || {

@@ -73,6 +73,7 @@ impl Keeper<'_> {
             (renewed.record.begun, renewed.record.done) = (0, 0);
         }
         let record = &renewed.record;
+        self.check_names(record)?;
         if !without.is_empty() {
             refuse_new(record, self.is_new(record)?, without)?;
         }
@@ -102,6 +103,7 @@ impl Keeper<'_> {
             let wake = self.wake(record, step)?.filter(|_| now == StepState::Absent);
             if let Some(undo) = step.undo.as_ref().filter(|undo| destroys(undo) && wake.is_none()) {
                 self.may_be_made(record, index, undo, &now, destroy)?;
+                self.may_write(record, index, undo, destroy)?;
             }
             match wake {
                 Some(words) => planned.steps.push(words.join(" ")),
@@ -149,6 +151,7 @@ impl Keeper<'_> {
         let changed = self.note_without(&mut record, without)? || changed;
         let is_new = self.is_new(&record)?;
         refuse_new(&record, is_new, without)?;
+        self.check_names(&record)?;
         self.may_mount(&record.desired)?;
         self.may_put_files(&record.desired)?;
         let to_make = self.to_make(&record)?;
@@ -419,8 +422,9 @@ impl Keeper<'_> {
                 continue;
             }
             self.may_be_made(record, index, undo, &now, by.destroys())?;
-            if by == By::Boot {
-                self.is_blank(record, undo, &step)?;
+            match by {
+                By::Boot => self.is_blank(record, undo, &step)?,
+                By::Person { destroy } => self.may_write(record, index, undo, destroy)?,
             }
             if unconfirmed {
                 undo::undo(&self.sys, self.runner, undo)?;
@@ -479,6 +483,66 @@ impl Keeper<'_> {
             _ if record.begun > index => self.is_unused(undo),
             _ => Ok(()),
         }
+    }
+
+    /// Refuses to write to members that may be somebody's by now, and to make an array over some that carry it.
+    fn may_write(
+        &self,
+        record: &Record,
+        index: usize,
+        undo: &BuildUndo,
+        destroy: bool,
+    ) -> Result<(), Failure> {
+        let paths = written(undo);
+        let mut strangers = Vec::new();
+        for member in record.desired.members.iter().filter(|member| paths.contains(&member.path.as_str())) {
+            let own = match undo {
+                BuildUndo::StopMd { uuid, .. } => {
+                    mdadm::is_on(&self.sys, self.runner, uuid, std::slice::from_ref(&member.path))?
+                }
+                _ => false,
+            };
+            if !own {
+                strangers.push(member);
+            }
+        }
+        match undo {
+            BuildUndo::StopMd { device, members, .. }
+                if record.begun <= index && strangers.len() < members.len() =>
+            {
+                Err(Failure::Refused(format!(
+                    "some members of {device} carry it already, and mdadm does not start it from them: see `mdadm --examine` of each; \
+                     nothing is made over them"
+                )))
+            }
+            _ => (self.may_build)(&strangers, destroy).map_err(Failure::Refused),
+        }
+    }
+
+    /// Refuses where a group, a volume or a mapping of a name that is wanted is there, and what it should stand on is not: it is somebody's.
+    fn check_names(&self, record: &Record) -> Result<(), Failure> {
+        let mut absent: Vec<&BuildUndo> = Vec::new();
+        for (index, step) in record.desired.build.steps.iter().enumerate() {
+            let Some(undo) = &step.undo else { continue };
+            let name = match undo {
+                BuildUndo::RemoveVg { name } => Some(format!("the volume group {name}")),
+                BuildUndo::RemoveLv { volume } => Some(format!("the logical volume {volume}")),
+                BuildUndo::CloseCrypt { name } => Some(format!("/dev/mapper/{name}")),
+                _ => None,
+            };
+            let stands = self.now(step)? == StepState::Stands;
+            if let Some(name) = name.filter(|_| stands && record.begun <= index)
+                && absent.iter().any(|below| undo.stands_on(below))
+            {
+                return Err(Failure::Refused(format!(
+                    "{name} is there already, and is not of these members: choose another --name"
+                )));
+            }
+            if destroys(undo) && !stands && self.wake(record, step)?.is_none() {
+                absent.push(undo);
+            }
+        }
+        Ok(())
     }
 
     /// Refuses to take away what was begun where somebody has put something on it since.

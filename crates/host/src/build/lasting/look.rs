@@ -227,8 +227,17 @@ impl Keeper<'_> {
     /// Members as the kernel knows them, and what the arrays over them do.
     fn members(&self, desired: &Desired) -> (Vec<MemberSeen>, Vec<Activity>) {
         let block = self.sys.sys.join("block");
-        let arrays: Vec<String> =
-            sys::names(&block).into_iter().filter(|name| block.join(name).join("md").is_dir()).collect();
+        // A member may be in an array of somebody's by now.
+        let arrays: Vec<String> = desired
+            .build
+            .steps
+            .iter()
+            .filter_map(|step| match &step.undo {
+                Some(BuildUndo::StopMd { uuid, .. }) => mdadm::arrays(&self.sys, self.runner, uuid).ok(),
+                _ => None,
+            })
+            .flatten()
+            .collect();
         let mut doing = Vec::new();
         let mut seen = BTreeSet::new();
         let members = desired.members.iter().map(|member| {

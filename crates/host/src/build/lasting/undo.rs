@@ -45,7 +45,7 @@ impl Keeper<'_> {
         }
         // What is in use keeps everything: nothing else is touched then.
         for undo in steps.iter().rev().filter(|undo| uses(undo)) {
-            self.put_back(undo, &mut undone)?;
+            let _ = self.put_back(undo, &mut undone)?;
         }
         self.refuse_mounted(&record, false)?;
         let parts = record.desired.parts.clone();
@@ -54,10 +54,25 @@ impl Keeper<'_> {
         // initramfs would get lines of its own.
         let after = || record.desired.after.iter();
         self.after(after().filter(|words| !Initramfs::is_made_by(words)))?;
+        // What is somebody's by now keeps what it stands on.
+        let mut kept: Vec<&BuildUndo> = Vec::new();
         for undo in steps.iter().rev().filter(|undo| !uses(undo)) {
-            if destroy || !destroys(undo) {
-                self.put_back(undo, &mut undone)?;
+            let carries = destroys(undo) && kept.iter().any(|above| above.stands_on(undo));
+            let others = self.is_of_others(&record, undo)?;
+            if let Some(what) = &others {
+                undone.left.push(what.clone());
+            }
+            let is_kept = if carries || others.is_some() {
+                true
+            } else if destroy || !destroys(undo) {
+                self.put_back(undo, &mut undone)?
             } else {
+                false
+            };
+            if is_kept {
+                kept.push(undo);
+            }
+            if others.is_none() && destroys(undo) && (is_kept || !destroy) {
                 self.rest(undo, &mut undone)?;
             }
         }
@@ -118,33 +133,76 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    fn put_back(&self, undo: &BuildUndo, undone: &mut Undone) -> Result<(), Failure> {
+    /// Whose a volume group or volume of this name is, where it is not this array's alone.
+    fn is_of_others(&self, record: &Record, undo: &BuildUndo) -> Result<Option<String>, Failure> {
+        let group = match undo {
+            BuildUndo::RemoveVg { name } => name.as_str(),
+            BuildUndo::RemoveLv { volume } => {
+                volume.split_once('/').map_or(volume.as_str(), |(group, _)| group)
+            }
+            _ => return Ok(None),
+        };
+        let own: Vec<&String> = record
+            .desired
+            .build
+            .steps
+            .iter()
+            .filter_map(|step| match &step.undo {
+                Some(BuildUndo::RemovePv { uuid, .. }) => Some(uuid),
+                _ => None,
+            })
+            .collect();
+        if lvm::members(self.runner, group)?.iter().any(|uuid| !own.contains(&uuid)) {
+            return Ok(Some(format!(
+                "the volume group {group} has physical volumes that are not this array's"
+            )));
+        }
+        let is_group = matches!(undo, BuildUndo::RemoveVg { .. });
+        Ok((is_group && record.phase == Phase::Undoing && self.has_other_volumes(record, group)?)
+            .then(|| format!("the volume group {group} has logical volumes that are not this array's")))
+    }
+
+    fn has_other_volumes(&self, record: &Record, group: &str) -> Result<bool, Failure> {
+        let own_is_there =
+            record.desired.build.steps.iter().try_fold(false, |found, step| match &step.undo {
+                Some(BuildUndo::RemoveLv { volume }) => Ok(found || lvm::is_there(self.runner, volume)?),
+                _ => Ok::<bool, Failure>(found),
+            })?;
+        Ok(!own_is_there && lvm::has_volumes(self.runner, group)?)
+    }
+
+    /// Puts `undo`'s step back; whether it was left, because something there is somebody's.
+    fn put_back(&self, undo: &BuildUndo, undone: &mut Undone) -> Result<bool, Failure> {
         (self.boundary)();
         let outcome = match undo {
             // Its content is only there while it runs.
             BuildUndo::WipeContent { device, .. } if !self.sys.at(Path::new(device)).exists() => {
-                return Ok(());
+                return Ok(false);
             }
             BuildUndo::RemoveDirectory(path) => match undo::undo(&self.sys, self.runner, undo) {
                 // Somebody uses it for something of their own by now.
                 Err(error) => {
                     undone.left.push(format!("the directory {} stays: {error}", path.shown()));
-                    return Ok(());
+                    return Ok(false);
                 }
                 done => done?,
             },
             _ => undo::undo(&self.sys, self.runner, undo)?,
         };
+        let mut left = false;
         match outcome {
             undo::Outcome::Done => {
                 (self.tell)(&undo.to_string());
                 undone.steps += 1;
             }
             undo::Outcome::Before => {}
-            undo::Outcome::Left(what) => undone.left.push(what),
+            undo::Outcome::Left(what) => {
+                undone.left.push(what);
+                left = true;
+            }
         }
         (self.boundary)();
-        Ok(())
+        Ok(left)
     }
 
     /// Has what `undo` would take away stop running, and leaves it on its members.

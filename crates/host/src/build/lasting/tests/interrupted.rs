@@ -84,6 +84,41 @@ fn a_boot_goes_on_with_what_one_before_it_began_and_writes_over_nothing() {
 }
 
 #[test]
+fn an_undo_leaves_what_is_somebody_s_with_all_that_it_stands_on() {
+    for (stack, lines) in STACKS {
+        let machine = Machine::new();
+        let desired = machine.desired(lines, Class::Persistent);
+        machine.keep(|keeper| keeper.apply(desired.clone(), false, &[])).expect("applies");
+        machine.stop("mount:");
+        machine.stop("swap:");
+        machine.stop("crypt:");
+        machine.somebody_formats();
+        let undone = machine.keep(|keeper| keeper.undo("data", true)).expect("undoes");
+        assert!(machine.has_data() && !undone.left.is_empty(), "{stack}: {undone:?}");
+        let below =
+            machine.disks().keys().filter(|key| key.starts_with("super:") || key.starts_with("pv:")).count();
+        assert_eq!(below > 0, stack != "one disk", "{stack}: {:?}", machine.disks());
+    }
+}
+
+#[test]
+fn a_member_that_is_somebody_s_by_now_is_not_written_over_beside_own_ones() {
+    for (stack, lines) in &STACKS[..2] {
+        let machine = Machine::new();
+        let desired = machine.desired(lines, Class::Persistent);
+        machine.keep(|keeper| keeper.apply(desired.clone(), false, &[])).expect("applies");
+        machine.keep(|keeper| keeper.undo("data", false)).expect("undoes");
+        machine.set_disk(1, Disk::Foreign);
+        let before = machine.disks();
+        for _ in 0..2 {
+            let error =
+                machine.keep(|keeper| keeper.apply(desired.clone(), false, &[])).expect_err("is refused");
+            assert_eq!(machine.disks(), before, "{stack}: {error}");
+        }
+    }
+}
+
+#[test]
 fn an_apply_that_was_killed_writes_over_nothing_that_came_to_be_since() {
     for (stack, lines) in STACKS {
         for kind in kinds() {

@@ -418,7 +418,8 @@ impl Session {
         end.or(other.then_some(End::Unknown))
     }
 
-    /// A key of the terminal's went to everybody in the foreground, the end of the terminal to its leader alone; what one of the program's own sent is none of its business.
+    /// A key of the terminal's went to everybody in the foreground, the end of the terminal to its leader alone; what one of the program's own sent
+    /// is none of its business.
     fn pass_on(&mut self, caught: Caught) {
         let has_come = match caught.sender {
             None => caught.signal != HANGUP,

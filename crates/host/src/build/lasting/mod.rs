@@ -13,6 +13,7 @@ mod grow;
 mod look;
 pub mod monitor;
 mod records;
+mod refuse;
 mod renew;
 mod site;
 #[cfg(test)]

@@ -158,7 +158,7 @@ impl Keeper<'_> {
             )));
         }
         let is_group = matches!(undo, BuildUndo::RemoveVg { .. });
-        Ok((is_group && record.phase == Phase::Undoing && self.has_other_volumes(record, group)?)
+        Ok((is_group && self.has_other_volumes(record, group)?)
             .then(|| format!("the volume group {group} has logical volumes that are not this array's")))
     }
 

@@ -166,9 +166,7 @@ fn harmed(harm: impl Fn(&Path)) -> (serde_json::Value, String) {
         home.files_in("volumes").into_iter().find(|path| path.to_string_lossy().contains("003-v3")).unwrap();
     harm(&victim);
     let before = home.json("list", &[0])["sessions"][0]["trials"].as_u64().unwrap();
-    home.until(Duration::from_secs(60), |session| {
-        count(session, "failed") > 0 && count(session, "trials") > before + 2
-    });
+    home.until(|session| count(session, "failed") > 0 && count(session, "trials") > before + 2);
     running.signal("INT");
     let output = running.wait();
     assert_eq!(status(&output), 130, "{output:?}");
@@ -204,7 +202,7 @@ fn a_member_that_shrinks_fails_its_trials_only() {
 
 /// Waits until a trial has failed.
 fn until_one_failed(home: &Home) {
-    home.until(Duration::from_secs(30), |session| count(session, "failed") > 0);
+    home.until(|session| count(session, "failed") > 0);
 }
 
 #[test]

@@ -3,11 +3,11 @@
 
 mod common;
 
-use common::{Home, status, stderr};
+use common::{Home, status, stderr, until, until_true};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 fn two(answer: &str, runtime: &str) -> String {
     format!(
@@ -65,11 +65,10 @@ fn workers(home: &Home) -> Vec<(u32, Vec<String>)> {
 
 /// Waits until nothing of `home` is at work or left.
 fn nothing_left(home: &Home) {
-    let begun = Instant::now();
-    while !workers(home).is_empty() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", workers(home));
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    until("the end of all workers", || match workers(home) {
+        none if none.is_empty() => Ok(()),
+        some => Err(format!("{some:?}")),
+    });
     assert_eq!(home.files_in("volumes"), Vec::<PathBuf>::new(), "volumes are removed");
     let journals = home.files_in("state").into_iter().filter(|path| path.is_file());
     assert_eq!(journals.collect::<Vec<_>>(), Vec::<PathBuf>::new(), "journals are removed");
@@ -197,7 +196,7 @@ fn a_host_that_dies_fails_its_trials_is_named_and_the_others_put_everything_back
     let killed = Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap();
     assert!(killed.success());
     // The design that needs it not goes on.
-    home.until(Duration::from_secs(60), |session| common::count(session, "trials") >= 12);
+    home.until(|session| common::count(session, "trials") >= 12);
     running.signal("INT");
     let ended = running.wait();
     assert!(stderr(&ended).contains("host beta is lost"), "{}", stderr(&ended));
@@ -236,10 +235,7 @@ fn an_interrupt_ends_all_and_keeps_what_had_finished() {
     // While volumes are being made, too.
     home.write("two.toml", &two(LONG, "200ms").replace("2MiB", "4GiB"));
     let running = home.start(ON_TWO);
-    let begun = Instant::now();
-    while workers(&home).len() < 2 && begun.elapsed() < Duration::from_secs(30) {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until_true("two workers", || workers(&home).len() >= 2);
     running.signal("INT");
     assert_eq!(status(&running.wait()), 130);
     nothing_left(&home);

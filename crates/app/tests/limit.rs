@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Home, status, stderr};
+use common::{Home, status, stderr, until_true};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,21 +13,11 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(90);
-
 /// `ebb limit OPTIONS -- sh -c SCRIPT`.
 fn limit(home: &Home, options: &str, script: &str) -> Command {
     let mut command = home.ebb(&format!("limit {options} -- sh -c"));
     command.arg(script);
     command
-}
-
-fn until(what: &str, mut is: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !is() {
-        assert!(begin.elapsed() < PATIENCE, "{what}: not in {PATIENCE:?}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 /// The letter of the state of a process, where there is one.
@@ -124,14 +114,14 @@ fn signals_reach_the_command_and_what_it_leaves_goes_on() {
     let home = Home::new();
     let script = "trap 'exit 9' TERM; touch ready; while :; do sleep 0.05; done";
     let mut ebb = limit(&home, "-q --write 1M", script).spawn().unwrap();
-    until("a trap", || home.path("ready").exists());
+    until_true("a trap", || home.path("ready").exists());
     signal("TERM", ebb.id());
     assert_eq!(ebb.wait().unwrap().code(), Some(9));
     let output = limit(&home, "--write 1M", "sleep 300 >/dev/null 2>&1 & echo $!").output().unwrap();
     assert_eq!(status(&output), 0);
     let sleeper: u32 = String::from_utf8(output.stdout.clone()).unwrap().trim().parse().unwrap();
     assert!(stderr(&output).contains("left 1 process running"), "{}", stderr(&output));
-    until("its going on", || state(sleeper) == Some('S'));
+    until_true("its going on", || state(sleeper) == Some('S'));
     signal("KILL", sleeper);
     assert_eq!(left(&home), Vec::<String>::new());
 }
@@ -209,7 +199,7 @@ fn a_stop_of_somebody_else_s_is_not_the_limit_s() {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     // As a key of the terminal's stops and wakes both.
     let ebb = std::os::unix::process::CommandExt::process_group(&mut command, 0).spawn().unwrap();
-    until("its beginning", || home.path("ready").exists());
+    until_true("its beginning", || home.path("ready").exists());
     let both = format!("-{}", ebb.id());
     let send = |name: &str| {
         assert!(Command::new("kill").args([name, "--", &both]).status().unwrap().success());
@@ -242,7 +232,7 @@ fn two_limits_of_one_program_are_refused() {
         (status(&output), stderr(&output))
     };
     let shown = format!("limit-guardian\0{}\0{pid}\0", ebb.id());
-    until("its guardian", || {
+    until_true("its guardian", || {
         std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
             std::fs::read_to_string(entry.path().join("cmdline")).is_ok_and(|line| line.contains(&shown))
         })
@@ -282,7 +272,7 @@ fn a_stranger_forbids_nothing() {
         command.args(["limit-guardian", &std::process::id().to_string(), &pid.to_string(), &began]);
         let claims = Other(command.spawn().unwrap());
         let file = format!("/proc/{}/comm", claims.0.id());
-        until("its beginning", || std::fs::read_to_string(&file).unwrap() == "sh\n");
+        until_true("its beginning", || std::fs::read_to_string(&file).unwrap() == "sh\n");
         claims
     };
     let tries = || {
@@ -431,11 +421,11 @@ fn writer(home: &Home) -> String {
 fn a_command_is_awake_after_a_kill() {
     let home = Home::new();
     let mut ebb = limit(&home, "-q --write 1MB", &writer(&home)).spawn().unwrap();
-    until("a first write", || std::fs::metadata(home.path("big")).is_ok_and(|found| found.len() > 0));
+    until_true("a first write", || std::fs::metadata(home.path("big")).is_ok_and(|found| found.len() > 0));
     std::thread::sleep(Duration::from_millis(300));
     ebb.kill().unwrap();
     ebb.wait().unwrap();
-    until("its end", || home.path("done").exists());
+    until_true("its end", || home.path("done").exists());
     let cleanup = home.ebb("cleanup").output().unwrap();
     assert_eq!(status(&cleanup), 0, "{}", stderr(&cleanup));
     assert_eq!(left(&home), Vec::<String>::new());
@@ -466,23 +456,23 @@ fn a_process_is_awake_after_a_kill_and_after_its_release() {
     let pid = other.0.id().to_string();
     let mut ebb = held(&pid);
     // Either of the two may be seen standing still: the shell, or dd.
-    until("a stop", || state(other.0.id()) == Some('T'));
+    until_true("a stop", || state(other.0.id()) == Some('T'));
     ebb.kill().unwrap();
     ebb.wait().unwrap();
-    until("its end", || home.path("done").exists());
+    until_true("its end", || home.path("done").exists());
     assert_eq!(other.0.wait().unwrap().code(), Some(0));
 
     let mut other =
         start("while :; do dd if=/dev/zero of=/var/tmp/$$ bs=64k count=64 2>/dev/null; rm /var/tmp/$$; done");
     let pid = other.0.id().to_string();
     let mut ebb = held(&pid);
-    until("a stop", || state(other.0.id()) == Some('T'));
+    until_true("a stop", || state(other.0.id()) == Some('T'));
     signal("INT", ebb.id());
     assert_eq!(ebb.wait().unwrap().code(), Some(130));
-    until("its going on", || state(other.0.id()).is_some_and(|state| state != 'T'));
+    until_true("its going on", || state(other.0.id()).is_some_and(|state| state != 'T'));
     // One that ends ends the limit.
     let mut ebb = held(&pid);
-    until("a stop", || state(other.0.id()) == Some('T'));
+    until_true("a stop", || state(other.0.id()) == Some('T'));
     other.0.kill().unwrap();
     other.0.wait().unwrap();
     assert_eq!(ebb.wait().unwrap().code(), Some(0));

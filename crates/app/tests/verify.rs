@@ -1,12 +1,14 @@
 //! `ebb bench --verify` and `ebb verify`: what was acknowledged is proved, what is not there is named.
 #![allow(clippy::disallowed_methods)]
 
+mod common;
+
+use common::until_true;
 use serde_json::Value;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 fn directory() -> TempDir {
@@ -205,11 +207,9 @@ fn a_writer_that_is_killed_leaves_a_ledger_that_proves_its_writes() {
             .spawn()
             .expect("runs");
     // Killed in the middle of its work, and not before it has done some.
-    let start = Instant::now();
-    while fs::metadata(&ledger).map_or(0, |found| found.len()) < 50_000 {
-        assert!(start.elapsed() < Duration::from_secs(30), "it writes");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    until_true("50,000 bytes of the ledger", || {
+        fs::metadata(&ledger).is_ok_and(|found| found.len() >= 50_000)
+    });
     writer.kill().expect("SIGKILL");
     writer.wait().expect("ends");
     let (code, value, human) = verify(&home, &ledger, &[]);

@@ -4,6 +4,7 @@
 //! hub passes a frame on to every other guest, as a hub does; each guest's network card drops what is not for it.
 
 use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -52,10 +53,12 @@ impl Place {
         thread::spawn(move || {
             let Some(from) = accept(&listener) else { return };
             let Ok(to) = from.try_clone() else { return };
+            // A guest that is started again has its number again: which of the two it is, its stream tells.
+            let own = to.as_raw_fd();
             lock(&members).push((number, to));
             // An end of the stream is the end of the guest.
             let _ = forward(from, number, &members);
-            lock(&members).retain(|(other, _)| *other != number);
+            lock(&members).retain(|(_, stream)| stream.as_raw_fd() != own);
         });
     }
 }

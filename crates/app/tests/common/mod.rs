@@ -75,21 +75,16 @@ impl Home {
     /// Starts `line` and returns once its session has at least `trials` trials on disk.
     pub fn start_until(&self, line: &str, trials: u64) -> Running {
         let running = self.start(line);
-        self.until(Duration::from_secs(60), |session| count(session, "trials") >= trials);
+        self.until(|session| count(session, "trials") >= trials);
         running
     }
 
     /// The last session as `ebb list` shows it, once it is as `wanted`.
-    pub fn until(&self, patience: Duration, wanted: impl Fn(&Value) -> bool) -> Value {
-        let begin = Instant::now();
-        loop {
+    pub fn until(&self, wanted: impl Fn(&Value) -> bool) -> Value {
+        until("a session", || {
             let session = self.json("list", &[0])["sessions"][0].clone();
-            if wanted(&session) {
-                return session;
-            }
-            assert!(begin.elapsed() < patience, "not in {patience:?}: {session}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+            if wanted(&session) { Ok(session) } else { Err(session.to_string()) }
+        })
     }
 
     /// Files below `name`, at any depth.
@@ -107,6 +102,49 @@ impl Home {
         walk(&self.path(name), &mut found);
         found
     }
+}
+
+/// How long an idle machine may take for anything that a test waits for.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Waits until `look` finds `what`. Its error is the state at that moment, which is printed when patience ends: [`PATIENCE`], as many
+/// times as this machine is slower at that moment than an idle one.
+pub fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
+    let begin = Instant::now();
+    let mut end = PATIENCE;
+    loop {
+        let state = match look() {
+            Ok(found) => return found,
+            Err(state) => state,
+        };
+        if begin.elapsed() > end {
+            let slower = slower();
+            end = PATIENCE.mul_f64(slower);
+            assert!(
+                begin.elapsed() <= end,
+                "waited for {what} for {:?}, on a machine that is {slower:.1} times slower than an idle one: {state}",
+                begin.elapsed()
+            );
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// How many times slower a fixed piece of work is now than on an idle machine, 1 to 20.
+fn slower() -> f64 {
+    // A core of 2020 takes this long for it, compiled without optimization.
+    const IDLE: Duration = Duration::from_millis(500);
+    let begin = Instant::now();
+    let mut sum = 0u64;
+    for n in 0..50_000_000u64 {
+        sum = std::hint::black_box(sum.rotate_left(5) ^ n);
+    }
+    (begin.elapsed().as_secs_f64() / IDLE.as_secs_f64()).clamp(1.0, 20.0)
+}
+
+/// [`until`] for a condition that has no state to tell.
+pub fn until_true(what: &str, mut is: impl FnMut() -> bool) {
+    until(what, || if is() { Ok(()) } else { Err("not yet".to_owned()) });
 }
 
 /// A run that goes on in the background; ended when a test gives up on it.

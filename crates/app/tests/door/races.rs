@@ -1,13 +1,12 @@
 //! The world changes between a check and its use: the program is stopped at a point of its own choice
 //! (`EBB_TEST_PAUSE`), somebody does something, and it goes on. What is somebody's must be as it was, under its name.
 
-use super::common::{Home, Loop, tool};
+use super::common::{Home, Loop, tool, until};
 use super::states::{Mount, Program, blank};
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 /// What takes part in a race: somebody's things, and what the program is pointed at.
 struct Scene {
@@ -142,20 +141,16 @@ fn experiment(volume: &str) -> String {
 
 /// Waits until `child` has stopped itself; whether it has.
 fn stopped(child: &mut Child) -> bool {
-    let begin = Instant::now();
-    while begin.elapsed() < Duration::from_secs(30) {
+    until("a program that stops itself or ends", || {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
         let state = stat.rsplit(')').next().unwrap_or_default().trim().chars().next();
         match state {
-            Some('T') => return true,
-            Some('Z') | None => return false,
-            _ => std::thread::sleep(Duration::from_millis(5)),
+            Some('T') => Ok(true),
+            Some('Z') | None => Ok(false),
+            _ if child.try_wait().unwrap().is_some() => Ok(false),
+            _ => Err(stat),
         }
-        if child.try_wait().unwrap().is_some() {
-            return false;
-        }
-    }
-    false
+    })
 }
 
 type Attack = (&'static str, fn(&Scene));

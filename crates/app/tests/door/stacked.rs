@@ -1,10 +1,10 @@
 //! A file system on a loop device over a run's own file, and who comes between.
 
-use super::common::{Home, Loop, Running, status, tool};
+use super::common::{Home, Loop, Running, status, tool, until, until_true};
 use super::states::{Mount, Program};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A run of `--on kernel` with a file system, while its trial is at work.
 struct Stacked {
@@ -32,20 +32,20 @@ impl Stacked {
             ),
         );
         let run = home.start("run k.toml --on kernel --quiet");
-        let volume = wait_for(|| {
+        let volume = until("the volume's file", || {
             let all = home.files_in("volumes");
-            all.into_iter().find(|path| path.ends_with("000-a.img"))
+            all.iter().find(|path| path.ends_with("000-a.img")).cloned().ok_or_else(|| format!("{all:?}"))
         });
-        let device = wait_for(|| {
+        let device = until("its loop device", || {
             let found =
                 tool("losetup", &["--associated", volume.to_str().unwrap(), "--noheadings", "-O", "NAME"]);
-            Some(found).filter(|device| !device.is_empty())
+            if found.is_empty() { Err("none".to_owned()) } else { Ok(found) }
         });
-        let place = wait_for(|| {
+        let place = until("its mount point", || {
             let found = Command::new("findmnt").args(["-no", "TARGET", &device]).output().unwrap();
             let place = PathBuf::from(String::from_utf8(found.stdout).unwrap().trim());
             // The trial's own file is there when it has been laid out.
-            place.is_absolute().then_some(place)
+            if place.is_absolute() { Ok(place) } else { Err("none".to_owned()) }
         });
         Stacked { home, run, place, device, volume }
     }
@@ -56,23 +56,11 @@ impl Stacked {
         std::thread::sleep(Duration::from_millis(500));
         run.signal("KILL");
         run.wait();
-        let begin = Instant::now();
-        while !Command::new("umount").arg(&place).output().unwrap().status.success() {
-            assert!(begin.elapsed() < Duration::from_secs(20), "{} stays mounted", place.display());
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        until("an unmounted file system", || {
+            let output = Command::new("umount").arg(&place).output().unwrap();
+            if output.status.success() { Ok(()) } else { Err(format!("{output:?}")) }
+        });
         (home, device, volume)
-    }
-}
-
-fn wait_for<T>(mut what: impl FnMut() -> Option<T>) -> T {
-    let begin = Instant::now();
-    loop {
-        if let Some(found) = what() {
-            return found;
-        }
-        assert!(begin.elapsed() < Duration::from_secs(30), "it does not come");
-        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -114,7 +102,7 @@ fn a_mount_in_another_namespace_on_the_run_s_mount_point_outlives_it() {
 fn what_somebody_mounts_through_another_loop_device_is_not_built_over() {
     let Stacked { home, run, place, volume, .. } = Stacked::new();
     // Between two trials the volume is nobody's.
-    wait_for(|| (!place.exists()).then_some(()));
+    until_true("the end of the mount point", || !place.exists());
     std::thread::sleep(Duration::from_millis(500));
     let other = Loop::over(&volume);
     tool("mkfs.ext4", &["-q", "-F", "-L", "users", &other.device]);

@@ -10,6 +10,7 @@ use ebbtide_lab::places::Places;
 use ebbtide_lab::uml::Kernel;
 use ebbtide_model::backend::Control;
 use ebbtide_runner::places;
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -97,8 +98,12 @@ pub fn guest_on(network: &Network, number: u8, name: &str, disks: Vec<Disk>) -> 
 pub fn laboratory() -> Laboratory {
     let (places, _) = lab();
     let program = Path::new(env!("CARGO_BIN_EXE_ebb"));
-    Laboratory::with_program(places, program, Arc::new(Control::default()), |text| eprintln!("{text}"))
-        .unwrap()
+    Laboratory::with_program(places, program, Arc::new(Control::default()), told).unwrap()
+}
+
+/// What the lab tells, in the log of a test that passes too: how long a guest took, and whether it was started twice.
+pub fn told(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// Runs a script of bash, which must succeed; what it printed. Disks are vda and so on in both, whatever the guest's kernel calls them.

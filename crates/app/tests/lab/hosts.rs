@@ -68,8 +68,7 @@ fn small_laboratory() -> Laboratory {
         small
     });
     let (places, _) = lab();
-    let say = |text: &str| eprintln!("{text}");
-    Laboratory::with_program(places, small, Arc::new(Control::default()), say).unwrap()
+    Laboratory::with_program(places, small, Arc::new(Control::default()), super::guests::told).unwrap()
 }
 
 /// The server and its clients.

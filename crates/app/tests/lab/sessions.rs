@@ -3,7 +3,6 @@
 use super::common::{Home, count, status, stderr};
 use super::guests::lab;
 use serde_json::Value;
-use std::time::Duration;
 
 /// One busy member against three, slow enough for any host. md builds one design, LVM the other.
 fn experiment(answer: &str) -> String {
@@ -105,7 +104,7 @@ fn ctrl_c_ends_the_guest_and_keeps_what_is_done() {
     let home = Home::new();
     home.write("three.toml", &experiment("trials_min = 500\ntrials_max = 500"));
     let running = home.start("run three.toml --on lab --seed 1 --scale 1/10");
-    let session = home.until(Duration::from_secs(300), |session| count(session, "trials") >= 1);
+    let session = home.until(|session| count(session, "trials") >= 1);
     let id = session["id"].as_str().unwrap();
     assert_eq!(qemus_of(id), 1);
     running.signal("INT");

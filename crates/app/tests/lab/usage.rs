@@ -1,10 +1,10 @@
 //! `ebb lab` with guests.
 
+use super::common::until_true;
 use super::guests::lab;
 use serde_json::Value;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 fn ebb(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_ebb")).args(arguments).output().unwrap()
@@ -99,11 +99,8 @@ fn qemu_ends_with_a_killed_ebb_and_its_files_are_swept() {
     run.kill().unwrap();
     assert_eq!(run.wait().unwrap().signal(), Some(9));
 
-    let begin = Instant::now();
-    while std::path::Path::new(&format!("/proc/{qemu}/cwd")).read_link().is_ok() {
-        assert!(begin.elapsed() < Duration::from_secs(20), "QEMU outlives ebb");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let lives = || std::path::Path::new(&format!("/proc/{qemu}/cwd")).read_link().is_ok();
+    until_true("QEMU's end after ebb's", || !lives());
     assert!(directory.starts_with(places.root()) && directory.exists());
     assert_eq!(ebb(&["lab", "clean"]).status.code(), Some(0));
     assert!(!directory.exists());

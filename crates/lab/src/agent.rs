@@ -1,10 +1,12 @@
 //! The other half in the guest: runs what it is told to, one program at a time.
 
 use super::frame::{self, Frame, PIECE};
+use ebbtide_door::read;
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -15,6 +17,9 @@ use std::time::Duration;
 /// How long a silent pipe is waited for after its program has ended: something that it left in the background may
 /// hold it for ever.
 const LINGER: Duration = Duration::from_millis(500);
+
+/// Where frames are that are not on the channel.
+pub(super) const FILES: &str = "/share";
 
 /// The way back, shared by the threads of a program.
 struct Back<W>(Mutex<Line<W>>);
@@ -52,7 +57,12 @@ pub fn serve(mut from: impl Read, to: impl Write + Send + 'static) -> io::Result
     let back = Arc::new(Back(Mutex::new(Line { to, current: 0 })));
     back.say(0, &Frame::Ready)?;
     let mut input: Option<ChildStdin> = None;
-    while let Some(frame) = frame::read(&mut from)? {
+    while let Some(mut frame) = frame::read(&mut from)? {
+        if let Frame::Filed(number) = frame {
+            let mut file = read::open(&Path::new(FILES).join(frame::file(number)))?;
+            let gone = || io::Error::from(io::ErrorKind::UnexpectedEof);
+            frame = frame::read(&mut file)?.ok_or_else(gone)?;
+        }
         match frame {
             Frame::Run(arguments) => {
                 let program = back.line().current;

@@ -4,10 +4,10 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 
-/// Longest content; longer output goes in several frames.
-const LENGTH_MAX: usize = 1 << 20;
+/// Longest content; longer output and input go in several frames.
+pub const LENGTH_MAX: usize = 1 << 20;
 
-/// Bytes of output or input in one frame.
+/// Bytes of output in one frame.
 pub const PIECE: usize = 32 << 10;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +28,24 @@ pub enum Frame {
     Ended(i32),
     /// Guest: the program could not be started.
     NotStarted(String),
+    /// Host: the frame is in the file of this number ([`file`]).
+    Filed(u32),
+}
+
+impl Frame {
+    /// Bytes of what may be much, as the host sends it.
+    pub fn weight(&self) -> usize {
+        match self {
+            Frame::Run(arguments) => arguments.iter().map(|argument| argument.len() + 1).sum(),
+            Frame::Input(bytes) => bytes.len(),
+            _ => 0,
+        }
+    }
+}
+
+/// Name of the file of a frame that is not on the channel.
+pub fn file(number: u32) -> String {
+    format!("frame-{number}")
 }
 
 /// Writes a frame.
@@ -55,6 +73,10 @@ pub fn write(to: &mut impl Write, frame: &Frame) -> io::Result<()> {
             (6, &status)
         }
         Frame::NotStarted(why) => (7, why.as_bytes()),
+        Frame::Filed(number) => {
+            status = number.to_le_bytes();
+            (8, &status)
+        }
     };
     if content.len() > LENGTH_MAX {
         return Err(io::Error::new(ErrorKind::InvalidInput, "arguments of more than 1 MiB"));
@@ -80,7 +102,6 @@ pub fn read(from: &mut impl Read) -> io::Result<Option<Frame>> {
     let mut length = [0; 4];
     from.read_exact(&mut length)?;
     let length = u32::from_le_bytes(length) as usize;
-    let wrong = |what: &str| io::Error::new(ErrorKind::InvalidData, format!("not a frame: {what}"));
     if length > LENGTH_MAX {
         return Err(wrong("too long"));
     }
@@ -93,12 +114,19 @@ pub fn read(from: &mut impl Read) -> io::Result<Option<Frame>> {
         3 => Frame::InputEnd,
         4 => Frame::Output(content),
         5 => Frame::Errors(content),
-        6 => Frame::Ended(i32::from_le_bytes(
-            content.as_slice().try_into().map_err(|_| wrong("a status of other than 4 bytes"))?,
-        )),
+        6 => Frame::Ended(i32::from_le_bytes(four(&content)?)),
         7 => Frame::NotStarted(String::from_utf8_lossy(&content).into_owned()),
+        8 => Frame::Filed(u32::from_le_bytes(four(&content)?)),
         _ => return Err(wrong("of unknown kind")),
     }))
+}
+
+fn wrong(what: &str) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, format!("not a frame: {what}"))
+}
+
+fn four(content: &[u8]) -> io::Result<[u8; 4]> {
+    content.try_into().map_err(|_| wrong("a number of other than 4 bytes"))
 }
 
 #[cfg(test)]
@@ -117,6 +145,7 @@ mod tests {
             bytes().prop_map(Frame::Output),
             bytes().prop_map(Frame::Errors),
             any::<i32>().prop_map(Frame::Ended),
+            any::<u32>().prop_map(Frame::Filed),
         ]
     }
 

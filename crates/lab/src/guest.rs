@@ -1,7 +1,7 @@
 //! A guest that runs.
 
 use super::disks::{Access, DISKS_MAX, Disk};
-use super::frame::{self, Frame, PIECE};
+use super::frame::{self, Frame, LENGTH_MAX};
 use super::guest_directory::GuestDirectory;
 use super::machine::{self, Accelerator, Boot, Machine, Use};
 use super::{LabError, Laboratory, tools};
@@ -18,7 +18,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a guest may take to be ready; under software emulation on a busy host it took up to 12 s.
@@ -63,6 +63,8 @@ pub struct Guest {
     pub(super) channel: UnixStream,
     pub(super) directory: Arc<GuestDirectory>,
     pub(super) control: Arc<Control>,
+    /// Where long frames go, when its channel is a serial line.
+    pub(super) files: Option<Files>,
     /// What the kernel's names of its disks begin with: `vd` of /dev/vda.
     pub disks: &'static str,
     /// From its start to the agent's first word; of a guest with a shell, to QEMU's.
@@ -167,6 +169,7 @@ impl Guest {
             channel,
             directory: directory.clone(),
             control,
+            files: None,
             disks: "vd",
             boot: Duration::ZERO,
         };
@@ -207,15 +210,16 @@ impl Guest {
         self.send(&Frame::Run(arguments))?;
         // From a thread of its own: a program may say much before it has read all of its input.
         let mut feeder = self.channel.try_clone().map_err(|error| self.broken(&error))?;
+        let files = self.files.clone();
         std::thread::scope(|scope| {
             scope.spawn(move || {
-                for piece in input.chunks(PIECE) {
+                for piece in input.chunks(LENGTH_MAX) {
                     // A guest that ended is noticed by whoever reads.
-                    if frame::write(&mut feeder, &Frame::Input(piece.to_vec())).is_err() {
+                    if deliver(&mut feeder, files.as_ref(), &Frame::Input(piece.to_vec())).is_err() {
                         return;
                     }
                 }
-                let _ = frame::write(&mut feeder, &Frame::InputEnd);
+                let _ = deliver(&mut feeder, files.as_ref(), &Frame::InputEnd);
             });
             let result = self.listen(sink);
             if result.is_err() {
@@ -249,7 +253,7 @@ impl Guest {
     /// # Errors
     /// When the guest cannot be reached.
     pub fn tell(&mut self, bytes: &[u8]) -> Result<(), LabError> {
-        bytes.chunks(PIECE).try_for_each(|piece| self.send(&Frame::Input(piece.to_vec())))
+        bytes.chunks(LENGTH_MAX).try_for_each(|piece| self.send(&Frame::Input(piece.to_vec())))
     }
 
     /// The next thing from the program in conversation.
@@ -293,7 +297,7 @@ impl Guest {
     }
 
     fn send(&mut self, frame: &Frame) -> Result<(), LabError> {
-        frame::write(&mut self.channel, frame).map_err(|error| match error.kind() {
+        deliver(&mut self.channel, self.files.as_ref(), frame).map_err(|error| match error.kind() {
             ErrorKind::InvalidInput => LabError::Start(error.to_string()),
             _ => self.broken(&error),
         })
@@ -333,6 +337,23 @@ impl Guest {
     fn ended(&self, what: &str) -> LabError {
         LabError::Guest { what: what.to_owned(), log: logs(self.directory.path()) }
     }
+}
+
+/// Files for frames that are longer than a serial line may have unread: User-Mode Linux takes nothing more from one that had 4 KiB waiting.
+#[derive(Debug, Clone)]
+pub(super) struct Files {
+    pub directory: Arc<GuestDirectory>,
+    pub next: Arc<AtomicU32>,
+}
+
+/// A frame of more than so many bytes goes by a file.
+const LONG: usize = 512;
+
+fn deliver(to: &mut UnixStream, files: Option<&Files>, frame: &Frame) -> std::io::Result<()> {
+    let Some(files) = files.filter(|_| frame.weight() > LONG) else { return frame::write(to, frame) };
+    let number = files.next.fetch_add(1, Ordering::Relaxed);
+    frame::write(&mut own::anew(&files.directory.path().join(frame::file(number)))?, frame)?;
+    frame::write(to, &Frame::Filed(number))
 }
 
 impl Drop for Guest {

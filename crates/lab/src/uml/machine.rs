@@ -4,7 +4,7 @@ use super::{Guest, Kernel};
 use crate::LabError;
 use crate::disks::{Bus, Disk, Throttle};
 use crate::files::path;
-use crate::guest::{self, TICK, check_disks, make_disk};
+use crate::guest::{self, Files, TICK, check_disks, make_disk};
 use crate::guest_directory::GuestDirectory;
 use crate::machine::{Machine, Use};
 use crate::recipe;
@@ -46,7 +46,7 @@ impl Kernel {
             disks: machine.disks.iter().map(|disk| at.join(disk.file())).collect(),
             memory_mib: machine.memory_mib,
             udev: false,
-            share: None,
+            share: Some(at.to_owned()),
         };
         let failed = |error| LabError::file("talk to the guest of", at)(error);
         let (channel, theirs) = UnixStream::pair().map_err(failed)?;
@@ -58,6 +58,7 @@ impl Kernel {
             channel,
             directory: directory.clone(),
             control,
+            files: Some(Files { directory: directory.clone(), next: Arc::default() }),
             disks: "ubd",
             boot: Duration::ZERO,
         };

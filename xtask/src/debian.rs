@@ -1,9 +1,9 @@
 //! The Debian package, made by cargo-deb: what goes into it stands in crates/app/Cargo.toml. It is made twice, to see that the same tree
 //! gives the same bytes, and installed and removed in a directory of its own, to see that nothing is missing and nothing is left.
 
-use crate::packages::on_path;
+use crate::packages::cargo_tool;
 use crate::pages::{read, root, write};
-use crate::run::{Step, cargo, output, run_all};
+use crate::run::{Step, cargo, output, run_all, words};
 use clap::Args;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -21,28 +21,23 @@ pub struct Options {
 }
 
 /// More than this, in bytes, nobody likes to copy around for one static program.
-const LARGEST_STATIC: usize = 15_000_000;
+const LARGEST_STATIC: u64 = 15_000_000;
 
 /// How files with licences begin.
 const LICENCES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "NOTICE", "UNLICENSE"];
-
-fn words(text: &str) -> Vec<&str> {
-    text.split(' ').collect()
-}
 
 fn failed(path: &Path) -> impl Fn(std::io::Error) -> String + '_ {
     move |error| format!("{}: {error}", path.display())
 }
 
-/// The newest glibc that `program` has symbols of, as (major, minor); none of a static program.
-fn glibc(program: &[u8]) -> Option<(u32, u32)> {
-    let names = program.split(|byte| *byte == 0).filter_map(|name| std::str::from_utf8(name).ok());
-    let versions = names.filter_map(|name| {
-        // GLIBC_2.2.5 has a third number, which has never mattered since.
-        let mut numbers = name.strip_prefix("GLIBC_")?.split('.').map(|number| number.parse().ok());
-        Some((numbers.next()??, numbers.next()??))
-    });
-    versions.max()
+/// What the program needs as Debian writes it: the newest glibc that it has symbols of; nothing of a static one.
+fn needs(program: &str) -> Result<String, String> {
+    let newest = "grep -aoE 'GLIBC_[0-9]+[.][0-9]+' \"$0\" | sort -Vu | tail -n 1";
+    let newest = output("sh", &["-c", newest, program])?;
+    Ok(newest
+        .trim()
+        .strip_prefix("GLIBC_")
+        .map_or_else(String::new, |version| format!("libc6 (>= {version})")))
 }
 
 /// The licence of the program, then of the crates that are linked into it, every text once.
@@ -119,20 +114,18 @@ fn try_out(package: &str, place: &Path) -> Result<(), String> {
 
 /// Makes the package and tries it out.
 pub fn run(options: &Options) -> Result<(), String> {
-    if !on_path("cargo-deb") {
-        let name = "cargo-deb, once: three to five minutes on 2 cores";
-        run_all(&[Step::cargo(name, &words("install --locked cargo-deb"))])?;
-    }
+    run_all(&cargo_tool("cargo-deb"))?;
     let target = options.target.as_ref().map_or(String::new(), |target| format!(" --target {target}"));
     let build = format!("--locked --package ebbtide --profile {}{target}", options.profile);
-    run_all(&[Step::cargo("program", &words(&format!("build {build}")))])?;
+    run_all(&[Step::cargo("program", &format!("build {build}"))])?;
     let mut built = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     built.extend(&options.target);
     built.extend([&options.profile, "ebb"]);
-    let program = fs::read(&built).map_err(failed(&built))?;
-    let glibc = glibc(&program);
-    if glibc.is_none() && program.len() > LARGEST_STATIC {
-        return Err(format!("{}: larger than {LARGEST_STATIC} bytes", built.display()));
+    let program = fs::metadata(&built).map_err(failed(&built))?.len();
+    let built = built.to_string_lossy();
+    let needs = needs(&built)?;
+    if needs.is_empty() && program > LARGEST_STATIC {
+        return Err(format!("{built}: larger than {LARGEST_STATIC} bytes"));
     }
     let other = options.target.iter().filter_map(|target| target.split('-').next());
     let emulator = other.filter(|processor| *processor != env::consts::ARCH);
@@ -143,13 +136,12 @@ pub fn run(options: &Options) -> Result<(), String> {
 
     let place = root().join("target/package");
     output("rm", &["-rf", &*place.to_string_lossy()])?;
-    let built = built.to_string_lossy();
     let ebb: Vec<&str> = emulator.iter().map(String::as_str).chain([&*built]).collect();
     lay_out(&place, &ebb)?;
     let date = output("git", &["log", "-1", "--format=%ct"])?;
     let date = format!("SOURCE_DATE_EPOCH={}", date.trim());
     let make = |directory: &Path| {
-        let variant = if glibc.is_none() { "--variant static " } else { "" };
+        let variant = if needs.is_empty() { "--variant static " } else { "" };
         let deb = format!("deb --no-build --no-strip {variant}{build} --output");
         let (cargo, directory) = (cargo(), directory.to_string_lossy());
         // It says where the package is.
@@ -159,13 +151,12 @@ pub fn run(options: &Options) -> Result<(), String> {
     let (package, again) = (make(&place)?, make(&place.join("again"))?);
     output("cmp", &[&package, &again])?;
     let depends = output("dpkg-deb", &["--field", &package, "Depends"])?;
-    let wanted = glibc.map_or(String::new(), |(major, minor)| format!("libc6 (>= {major}.{minor})"));
-    if depends.trim() != wanted {
-        return Err(format!("crates/app/Cargo.toml: the package depends on {depends:?}: write {wanted:?}"));
+    if depends.trim() != needs {
+        return Err(format!("crates/app/Cargo.toml: the package depends on {depends:?}: write {needs:?}"));
     }
     try_out(&package, &place)?;
     let size = fs::metadata(&package).map_err(failed(Path::new(&package)))?.len();
-    println!("== {package}: {size} bytes, the program {} bytes; needs {wanted:?}", program.len());
+    println!("== {package}: {size} bytes, the program {program} bytes; needs {needs:?}");
     Ok(())
 }
 
@@ -175,9 +166,15 @@ mod tests {
 
     #[test]
     fn the_newest_glibc_is_read_from_the_names_of_a_program() {
-        let names = b"\x7fELF\0open\0GLIBC_2.2.5\0GLIBC_2.34\0GLIBC_2.9\0GLIBC_PRIVATE\0GCC_3.0\0GLIBC_2.99 or later\0";
-        assert_eq!(glibc(names), Some((2, 34)));
-        assert_eq!(glibc(b"\x7fELF\0open\0"), None);
+        let file = std::env::temp_dir().join(format!("ebbtide-glibc-{}", std::process::id()));
+        let of = |names: &str| {
+            write(&file, names)?;
+            needs(&file.to_string_lossy())
+        };
+        let names = "\x7fELF\0open\0GLIBC_2.2.5\0GLIBC_2.34\0GLIBC_2.9\0GLIBC_PRIVATE\0GCC_3.0\0";
+        assert_eq!(of(names), Ok("libc6 (>= 2.34)".to_owned()));
+        assert_eq!(of("\x7fELF\0open\0"), Ok(String::new()));
+        fs::remove_file(&file).expect("is there");
     }
 
     #[test]

@@ -48,10 +48,9 @@ impl Options {
 
 /// What builds the targets, and cargo-fuzz before them where it is missing.
 pub fn preparations() -> Vec<Step> {
-    let tool = (!packages::on_path("cargo-fuzz"))
-        .then(|| Step::cargo("cargo-fuzz", &["install", "--quiet", "--locked", "cargo-fuzz"]));
-    let build = Step::cargo("fuzz targets", &["fuzz", "build"]).with(UNSTABLE);
-    tool.into_iter().chain([build]).collect()
+    let mut steps = packages::cargo_tool("cargo-fuzz");
+    steps.push(Step::cargo("fuzz targets", "fuzz build").with(UNSTABLE));
+    steps
 }
 
 /// Runs the targets that are asked for, or all, as many at once as there are cores.
@@ -61,27 +60,15 @@ pub fn run(Options { seconds, mut targets }: Options) -> Result<(), String> {
     }
     run_all(&preparations())?;
     let waiting = Mutex::new(targets);
-    let failed = Mutex::new(Vec::new());
     let next = || waiting.lock().ok()?.pop();
+    let work = || std::iter::from_fn(next).filter_map(|target| one(&target, seconds).err()).collect();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..cores {
-            scope.spawn(|| {
-                while let Some(target) = next() {
-                    if let Err(what) = one(&target, seconds)
-                        && let Ok(mut failed) = failed.lock()
-                    {
-                        failed.push(what);
-                    }
-                }
-            });
-        }
+    let failed: Vec<String> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        let broke = |_| vec!["a thread that ran fuzz targets broke".to_owned()];
+        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_else(broke)).collect()
     });
-    match failed.into_inner() {
-        Ok(failed) if failed.is_empty() => Ok(()),
-        Ok(failed) => Err(failed.join("\n")),
-        Err(_) => Err("a thread that ran fuzz targets broke".to_owned()),
-    }
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
 }
 
 /// Runs `target`, which is built; its output goes to a file, of which the end is the error.

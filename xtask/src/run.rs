@@ -8,7 +8,7 @@ pub struct Step {
     name: &'static str,
     program: String,
     arguments: Vec<String>,
-    variable: Option<(&'static str, &'static str)>,
+    variable: Option<(&'static str, String)>,
 }
 
 impl Step {
@@ -23,13 +23,13 @@ impl Step {
     }
 
     /// The same with a variable of the environment.
-    pub fn with(self, variable: (&'static str, &'static str)) -> Self {
-        Step { variable: Some(variable), ..self }
+    pub fn with(self, (name, value): (&'static str, &str)) -> Self {
+        Step { variable: Some((name, value.to_owned())), ..self }
     }
 
-    /// The cargo that runs this xtask.
-    pub fn cargo(name: &'static str, arguments: &[&str]) -> Self {
-        Self::new(name, &cargo(), arguments)
+    /// The cargo that runs this xtask, with these words.
+    pub fn cargo(name: &'static str, arguments: &str) -> Self {
+        Self::new(name, &cargo(), &words(arguments))
     }
 
     /// The same when nothing else wants a processor.
@@ -59,7 +59,7 @@ impl Step {
 
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
-        command.args(&self.arguments).envs(self.variable);
+        command.args(&self.arguments).envs(self.variable.clone());
         command
     }
 
@@ -95,6 +95,11 @@ pub fn run_both(shown: impl FnOnce() -> Result<(), String>, beside: &[Step]) -> 
 /// Runs `steps` in order and stops at the first that fails.
 pub fn run_all(steps: &[Step]) -> Result<(), String> {
     steps.iter().try_for_each(Step::run)
+}
+
+/// The words of a command line without quotes.
+pub fn words(text: &str) -> Vec<&str> {
+    text.split_whitespace().collect()
 }
 
 /// The cargo that runs this xtask.

@@ -40,7 +40,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     for (name, base, rate) in TARGETS.iter().filter(|(name, _, _)| asked(name)) {
         let program = match &ebb {
             Some(program) => program,
-            None => ebb.insert(tool::build(&["--package", "ebbtide"], "ebb")?),
+            None => ebb.insert(tool::build("--package ebbtide", "ebb")?),
         };
         let targets = target::all(&options.dir);
         let Some(target) = targets.iter().find(|target| target.name == *base) else { continue };

@@ -35,36 +35,32 @@ pub enum Kind {
 
 /// All targets; files are made in `dir`.
 pub fn all(dir: &Path) -> Vec<Target> {
-    let file = dir.join("file");
-    let target = |name, title, kind, iodepth, write, path: &Path| Target {
+    let of_kind = |kind| match kind {
+        Kind::Null => PathBuf::from("/dev/null"),
+        Kind::Loop => Path::new(TMPFS).join("ebbtide-bench-loop.img"),
+        Kind::Cached | Kind::Direct => dir.join("file"),
+    };
+    let target = |(name, title, kind, iodepth): (&'static str, &'static str, Kind, u32)| Target {
         name,
         title,
         kind,
         iodepth,
-        write,
-        path: path.to_owned(),
+        write: kind == Kind::Null,
+        path: of_kind(kind),
     };
-    let null = Path::new("/dev/null");
-    let image = Path::new(TMPFS).join("ebbtide-bench-loop.img");
-    let cached = "4 KiB random reads of a file in the page cache";
-    let direct = "4 KiB random reads with O_DIRECT";
-    vec![
-        target("null-32", "4 KiB writes to /dev/null, iodepth 32", Kind::Null, 32, true, null),
-        target("null-128", "4 KiB writes to /dev/null, iodepth 128", Kind::Null, 128, true, null),
-        target("cached-32", cached, Kind::Cached, 32, false, &file),
-        target("cached-128", cached, Kind::Cached, 128, false, &file),
-        target(
-            "loop-128",
-            "4 KiB random reads of a loop device on tmpfs, O_DIRECT",
-            Kind::Loop,
-            128,
-            false,
-            &image,
-        ),
-        target("direct-1", direct, Kind::Direct, 1, false, &file),
-        target("direct-32", direct, Kind::Direct, 32, false, &file),
-        target("direct-128", direct, Kind::Direct, 128, false, &file),
-    ]
+    let (cached, direct) =
+        ("4 KiB random reads of a file in the page cache", "4 KiB random reads with O_DIRECT");
+    let all = [
+        ("null-32", "4 KiB writes to /dev/null, iodepth 32", Kind::Null, 32),
+        ("null-128", "4 KiB writes to /dev/null, iodepth 128", Kind::Null, 128),
+        ("cached-32", cached, Kind::Cached, 32),
+        ("cached-128", cached, Kind::Cached, 128),
+        ("loop-128", "4 KiB random reads of a loop device on tmpfs, O_DIRECT", Kind::Loop, 128),
+        ("direct-1", direct, Kind::Direct, 1),
+        ("direct-32", direct, Kind::Direct, 32),
+        ("direct-128", direct, Kind::Direct, 128),
+    ];
+    all.into_iter().map(target).collect()
 }
 
 /// Takes a target away again.

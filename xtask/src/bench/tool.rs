@@ -27,12 +27,12 @@ pub enum Tool {
 
 /// Builds the engine's own load generator and returns its path.
 pub fn build_load() -> Result<String, String> {
-    build(&["--package", "ebbtide-engine", "--example", "load"], "examples/load")
+    build("--package ebbtide-engine --example load", "examples/load")
 }
 
 /// Builds what cargo's arguments say, optimised, and returns the path of `program`.
-pub fn build(what: &[&str], program: &str) -> Result<String, String> {
-    run_all(&[Step::cargo("build", &[&["build", "--quiet", "--release"], what].concat())])?;
+pub fn build(what: &str, program: &str) -> Result<String, String> {
+    run_all(&[Step::cargo("build", &format!("build --quiet --release {what}"))])?;
     let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
     Ok(format!("{target}/release/{program}"))
 }

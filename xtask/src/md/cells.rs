@@ -12,6 +12,10 @@ use ebbtide_model::workload::{Access, Mix, Stop, Workload};
 pub const SIZE: Bytes = Bytes(256 << 20);
 /// The largest request to a disk.
 pub const REQUEST_MAX: Bytes = Bytes(1 << 20);
+/// What several streams share of an array.
+const STREAMED: Bytes = Bytes(240 << 20);
+/// For the page cache: more than is read in a run.
+const MEMORY: Bytes = Bytes(1 << 30);
 /// The member that is missing where one is.
 const MISSING: usize = 1;
 const READ_PERCENT: u8 = 70;
@@ -45,7 +49,20 @@ pub struct Asked {
     /// As fio calls it.
     pub rw: &'static str,
     pub bs: Bytes,
+    /// In flight, of each stream.
     pub depth: u32,
+    /// Sequential streams, each over a part of [`STREAMED`].
+    pub streams: u32,
+    /// Through the page cache, with this readahead of the array.
+    pub cached: Option<Readahead>,
+}
+
+/// Readahead of an array.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Readahead {
+    /// What the kernel gives it.
+    Own,
+    Of(Bytes),
 }
 
 const LOADS: [(&str, Access, Mix); 5] = [
@@ -97,13 +114,15 @@ pub fn all() -> Vec<(Made, Vec<Asked>)> {
                 let each = sizes.iter().flat_map(|bs| [1, 32].map(|depth| (Bytes(bs << 10), depth)));
                 // One operation at a time is either a read or a write.
                 let each = each.filter(move |(_, depth)| !mixed || *depth > 1);
-                each.map(|(bs, depth)| Asked { rw, bs, depth })
+                each.map(|(bs, depth)| Asked { rw, bs, depth, streams: 1, cached: None })
             });
-            let loads: Vec<Asked> = loads.collect();
+            // Mirrors have no chunk: each size once.
+            let loads =
+                loads.filter(|load| made.kind.chunk().is_some() || load.bs != Bytes(64 << 10) || chunk == 16);
+            let more = if chunk == 64 && !made.degraded { streams_and_readahead(&made) } else { Vec::new() };
+            let loads: Vec<Asked> = loads.chain(more).collect();
             match all.iter_mut().find(|(other, _)| *other == made) {
-                Some((_, others)) => {
-                    others.extend(loads.into_iter().filter(|load| load.bs != Bytes(64 << 10) || chunk == 16))
-                }
+                Some((_, others)) => others.extend(loads),
                 None => all.push((made, loads)),
             }
         }
@@ -111,10 +130,53 @@ pub fn all() -> Vec<(Made, Vec<Asked>)> {
     all
 }
 
+/// Sequential reads by several, of what has copies; and through the page cache.
+fn streams_and_readahead(made: &Made) -> Vec<Asked> {
+    let read = |depth, streams, cached| Asked { rw: "read", bs: Bytes(64 << 10), depth, streams, cached };
+    let own = Some(Readahead::Own);
+    let several = [2, 4].into_iter().flat_map(|n| [read(1, n, None), read(8, n, None), read(1, n, own)]);
+    let has_copies = made.kind == ArrayKind::Mirror || made.kind.copies().is_some();
+    let windows = [own, Some(Readahead::Of(Bytes(128 << 10))), Some(Readahead::Of(Bytes(1 << 20)))];
+    several.filter(|_| has_copies).chain(windows.map(|window| read(1, 1, window))).collect()
+}
+
 impl Asked {
     /// How long it runs. Both begin with nothing in flight.
     pub fn seconds(&self) -> u64 {
-        if self.depth > 1 && self.bs >= Bytes(1 << 20) { 3 } else { 2 }
+        let deep = self.depth > 1 && self.bs >= Bytes(1 << 20);
+        if deep || self.streams > 1 || self.cached.is_some() { 3 } else { 2 }
+    }
+
+    /// As the table calls it.
+    pub fn name(&self) -> String {
+        let cached = if self.cached.is_some() { "buffered " } else { "" };
+        let streams = if self.streams > 1 { format!(", {} streams", self.streams) } else { String::new() };
+        let window = match self.cached {
+            Some(Readahead::Of(window)) => format!(", readahead {}", window.short()),
+            _ => String::new(),
+        };
+        format!("{cached}{}{streams}{window}", self.rw)
+    }
+
+    /// fio's options, and the `read_ahead_kb` that it runs with, where it is not the array's own.
+    pub fn options(&self) -> (String, Option<u64>) {
+        let Asked { rw, bs, depth, streams, cached } = self;
+        let engine = if cached.is_some() {
+            "--direct=0 --ioengine=psync --fadvise_hint=0"
+        } else {
+            "--direct=1 --ioengine=libaio"
+        };
+        let region = STREAMED.0 / u64::from(*streams);
+        let regions = match streams {
+            1 => String::new(),
+            _ => format!(" --numjobs={streams} --size={region} --offset_increment={region}"),
+        };
+        let window = match cached {
+            Some(Readahead::Of(window)) => Some(window.0 >> 10),
+            _ => None,
+        };
+        let seconds = self.seconds();
+        (format!("{engine} --rw={rw} --bs={} --iodepth={depth} --runtime={seconds}{regions}", bs.0), window)
     }
 }
 
@@ -132,18 +194,23 @@ impl Made {
         format!("{lvm}{}{copies} of {members}{missing}{chunk}", kind.name())
     }
 
-    /// Shell commands that make it of /dev/nbd0 and following as `$array`, and those that end it.
-    pub fn commands(&self) -> (String, String) {
-        let disks: Vec<String> =
-            (0..self.members)
-                .map(|disk| {
-                    if self.degraded && disk == MISSING {
-                        "missing".into()
-                    } else {
-                        format!("/dev/nbd{disk}")
-                    }
-                })
-                .collect();
+    /// Whether `asked` runs over loop devices on the disks. The kernel's NBD disks have an optimal_io_size, which is part of
+    /// an array's readahead, and after which a mirror moves on to an idle member; loop devices and most volumes have none.
+    pub fn is_over_loops(&self, asked: &Asked) -> bool {
+        self.kind == ArrayKind::Mirror || asked.cached.is_some()
+    }
+
+    /// Shell commands that make it as `$array` of disks called so, and those that end it.
+    pub fn commands(&self, device: &str) -> (String, String) {
+        let disks: Vec<String> = (0..self.members)
+            .map(|disk| {
+                if self.degraded && disk == MISSING {
+                    "missing".into()
+                } else {
+                    format!("/dev/{device}{disk}")
+                }
+            })
+            .collect();
         let (disks, n) = (disks.join(" "), self.members);
         let chunk = self.kind.chunk().map_or(0, |chunk| chunk.0 >> 10);
         if self.lvm {
@@ -199,11 +266,18 @@ impl Made {
         let workload = Workload {
             bs: asked.bs,
             iodepth: asked.depth,
+            numjobs: asked.streams,
+            span: (asked.streams > 1).then_some(STREAMED),
+            direct: asked.cached.is_none(),
             warm_up: Nanos::from_secs(before),
             ..Workload::new(asked.rw, load.1, load.2, Stop::Runtime(Nanos::from_secs(seconds)))
         };
         let mut environment = Environment::default();
         environment.host.max_request = Some(REQUEST_MAX);
+        environment.host.memory = Some(MEMORY);
+        if let Some(Readahead::Of(window)) = asked.cached {
+            environment.host.readahead = Some(window);
+        }
         let experiment = Experiment {
             name: "md".into(),
             description: None,
@@ -212,17 +286,7 @@ impl Made {
             designs: vec![design],
             control: 0,
             workloads: vec![workload],
-            answer: Answer {
-                level: 0.95,
-                precision: 0.05,
-                indifference: 0.02,
-                trials_min: 1,
-                trials_max: 1,
-                budget: Nanos::from_secs(60),
-                budget_asked: true,
-                rest: Nanos(0),
-                metric: None,
-            },
+            answer: Answer::once(),
             environment,
             sweep: None,
         };

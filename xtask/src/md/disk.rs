@@ -1,4 +1,4 @@
-//! A disk of the guest that is held to the volume model: the kernel's NBD client asks this process.
+//! A disk of the guest that is held to the volume model: the guest's kernel asks this process, as an NBD client.
 //!
 //! What it answers is as late as the simulator says, so a difference between the two is the kernel's. Pages of zeros take no
 //! memory.
@@ -9,24 +9,16 @@ use ebbtide_model::workload::OpKind;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::io::{Read, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 const PAGE: usize = 4096;
 static ZEROS: [u8; PAGE] = [0; PAGE];
 /// The protocol's numbers (NetworkBlockDevice/nbd, doc/proto.md).
-const OPTION: &[u8; 8] = b"IHAVEOPT";
-const OPTION_REPLY: u64 = 0x0003_e889_0455_65a9;
-const OPTION_GO: u32 = 7;
-const REPLY_ACK: u32 = 1;
-const REPLY_INFO: u32 = 3;
-const REPLY_UNSUPPORTED: u32 = 0x8000_0001;
 const REQUEST: u32 = 0x2560_9513;
 const REPLY: u32 = 0x6744_6698;
-/// The disk understands flush requests.
-const FLAGS: u16 = 1 | 4;
 
 /// Answers that wait for their instants: (instant, order, bytes).
 #[derive(Default)]
@@ -36,14 +28,13 @@ struct Answers {
     ended: bool,
 }
 
-/// Serves one disk of `size` bytes at the UNIX socket `path` until its client goes.
+/// Serves one disk on the socket that is this process's standard input, until the kernel is done with it.
 ///
 /// # Errors
-/// When the socket cannot be made, or the client does not speak the protocol.
-pub fn serve(path: &Path, size: Bytes, shape: &Shape) -> Result<(), String> {
-    let listener = UnixListener::bind(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let (mut stream, _) = listener.accept().map_err(|error| error.to_string())?;
-    negotiate(&mut stream, size).map_err(|error| format!("{}: {error}", path.display()))?;
+/// When the kernel does not speak the protocol.
+pub fn serve(shape: &Shape) -> Result<(), String> {
+    let socket = std::io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from);
+    let mut stream = socket.map_err(|error| error.to_string())?;
     let mut answers = stream.try_clone().map_err(|error| error.to_string())?;
     let (queue, changed) = (Mutex::new(Answers::default()), Condvar::new());
     std::thread::scope(|scope| {
@@ -53,35 +44,6 @@ pub fn serve(path: &Path, size: Bytes, shape: &Shape) -> Result<(), String> {
         changed.notify_all();
         ended.map_err(|error| error.to_string())
     })
-}
-
-fn negotiate(stream: &mut UnixStream, size: Bytes) -> std::io::Result<()> {
-    stream.write_all(b"NBDMAGIC")?;
-    stream.write_all(OPTION)?;
-    // Fixed newstyle, and no zeros after the export.
-    stream.write_all(&3_u16.to_be_bytes())?;
-    let _flags: [u8; 4] = bytes(stream)?;
-    loop {
-        let _magic: [u8; 8] = bytes(stream)?;
-        let option = u32::from_be_bytes(bytes(stream)?);
-        let length = u32::from_be_bytes(bytes(stream)?);
-        let mut data = vec![0; length as usize];
-        stream.read_exact(&mut data)?;
-        let mut reply = |kind: u32, data: &[u8]| {
-            stream.write_all(&OPTION_REPLY.to_be_bytes())?;
-            stream.write_all(&option.to_be_bytes())?;
-            stream.write_all(&kind.to_be_bytes())?;
-            stream.write_all(&(data.len() as u32).to_be_bytes())?;
-            stream.write_all(data)
-        };
-        if option != OPTION_GO {
-            reply(REPLY_UNSUPPORTED, &[])?;
-            continue;
-        }
-        let export = [&0_u16.to_be_bytes()[..], &size.0.to_be_bytes(), &FLAGS.to_be_bytes()].concat();
-        reply(REPLY_INFO, &export)?;
-        return reply(REPLY_ACK, &[]);
-    }
 }
 
 fn bytes<const N: usize>(stream: &mut UnixStream) -> std::io::Result<[u8; N]> {

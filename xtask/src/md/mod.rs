@@ -1,64 +1,59 @@
 //! `cargo xtask md`: the simulator beside real md and LVM in a guest, on disks that the simulator's own volume model holds:
 //! writes the table of docs/simulator.md.
 //!
-//! A guest runs a script of this command; each disk is a process of this program behind the kernel's NBD client. What the
-//! guest measured is kept in `xtask/src/md/measured.csv`, so that every change of the simulator can be held against it.
+//! A guest of User-Mode Linux runs a script of this command; each disk is a process of this program behind the kernel's NBD
+//! client. What the guest measured is kept in `xtask/src/md/measured.csv`, so that every change of the simulator can be held
+//! against it.
 
 mod cells;
 mod disk;
 
 use crate::pages::{between, read, root, write};
 use cells::{Asked, Figures, Made};
+use ebbtide_lab::places::Places;
+use ebbtide_lab::uml::{Guest, Kernel};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::time::Duration;
 
 const PAGE: &str = "docs/simulator.md";
 const MEASURED: &str = "xtask/src/md/measured.csv";
 /// Members of the largest array.
 const DISKS: usize = 5;
+/// The guest's: what is read through the page cache stays there, and disks keep what is not zero.
+const MEMORY_MIB: u32 = 1024;
 /// How far a cell may be off.
 const WITHIN: f64 = 0.10;
 
 /// What is compared, and how.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Measure anew: a program that boots a guest whose root is this host's file tree, runs the script it is given, and passes on
-    /// its output
-    #[arg(long, value_name = "PROGRAM")]
-    guest: Option<PathBuf>,
+    /// Measure in a guest what measured.csv does not have (root, fio, mdadm and LVM); a line removed there is measured anew
+    #[arg(long)]
+    measure: bool,
     /// Only arrays whose name contains this, or one of several between `|`
     #[arg(long, default_value = "")]
     only: String,
     /// Print every cell
     #[arg(long)]
     all: bool,
-    /// Be a disk of the guest at this socket
-    #[arg(long, value_name = "SOCKET", hide = true)]
-    disk: Option<PathBuf>,
-    /// Print the script of the guest, and end
-    #[arg(long)]
-    script: bool,
+    /// Be a disk of the guest: standard input is the socket
+    #[arg(long, hide = true)]
+    disk: bool,
 }
 
 /// Measures where asked, compares, and writes the page.
 pub fn run(options: &Options) -> Result<(), String> {
-    if let Some(socket) = &options.disk {
-        return disk::serve(socket, cells::SIZE, &cells::shape());
+    if options.disk {
+        return disk::serve(&cells::shape());
     }
     let is_chosen = |name: &str| options.only.split('|').any(|part| name.contains(part));
     let chosen: Vec<(Made, Vec<Asked>)> =
         cells::all().into_iter().filter(|(made, _)| is_chosen(&made.name())).collect();
-    if options.script {
-        print!("{}", script(&chosen)?);
-        return Ok(());
-    }
     let path = root().join(MEASURED);
-    let now = options.guest.as_ref().map(|guest| measure(guest, &chosen)).transpose()?;
-    let mut measured = if path.exists() { parse(&read(&path)?) } else { BTreeMap::new() };
-    if let Some(now) = now {
-        measured.extend(now);
+    let mut measured = parse(&read(&path)?);
+    if options.measure {
+        measured.extend(measure(&missing(&chosen, &measured))?);
         write(&path, &written(&measured))?;
     }
     let compared = compare(&chosen, &measured)?;
@@ -76,7 +71,17 @@ pub fn run(options: &Options) -> Result<(), String> {
 
 /// Name of a cell in the file.
 fn key(made: &Made, asked: &Asked) -> String {
-    format!("{};{};{};{}", made.name(), asked.rw, asked.bs.short(), asked.depth)
+    format!("{};{};{};{}", made.name(), asked.name(), asked.bs.short(), asked.depth)
+}
+
+/// What has no figures.
+fn missing(chosen: &[(Made, Vec<Asked>)], measured: &BTreeMap<String, Figures>) -> Vec<(Made, Vec<Asked>)> {
+    let mut missing = chosen.to_vec();
+    for (made, loads) in &mut missing {
+        loads.retain(|asked| !measured.contains_key(&key(made, asked)));
+    }
+    missing.retain(|(_, loads)| !loads.is_empty());
+    missing
 }
 
 fn parse(text: &str) -> BTreeMap<String, Figures> {
@@ -103,53 +108,84 @@ fn script(chosen: &[(Made, Vec<Asked>)]) -> Result<String, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut text = format!(
         r#"export DM_DISABLE_UDEV=1 LVM_SUPPRESS_FD_WARNINGS=1
-for module in nbd linear raid0 raid1 raid10 raid456 dm-mod; do modprobe $module; done
-sockets=$(mktemp -d)
-for disk in $(seq 0 {last}); do
-  '{own}' md --disk $sockets/$disk &
-  while [ ! -S $sockets/$disk ]; do sleep 0.05; done
-  nbd-client -nonetlink -unix $sockets/$disk /dev/nbd$disk >/dev/null 2>&1 || echo "no disk $disk"
-  echo none >/sys/block/nbd$disk/queue/scheduler
-  echo {most} >/sys/block/nbd$disk/queue/max_sectors_kb
-  echo 0 >/sys/block/nbd$disk/queue/rotational
-  echo 0 >/sys/block/nbd$disk/queue/wbt_lat_usec
+for module in nbd loop raid0 raid1 raid10 raid456 dm-mod; do modprobe $module; done
+cat >/run/disks <<'END'
+import fcntl, socket, subprocess, threading
+SET_SOCK, SET_BLKSIZE, DO_IT, SET_SIZE_BLOCKS, SET_FLAGS = 0xab00, 0xab01, 0xab03, 0xab07, 0xab0a
+for disk in range({DISKS}):
+    kernel, program = socket.socketpair()
+    subprocess.Popen(["{own}", "md", "--disk"], stdin=program)
+    device = open(f"/dev/nbd{{disk}}", "r+b", buffering=0)
+    # Sectors of 512 bytes; it understands flushes.
+    for request, value in (SET_SOCK, kernel.fileno()), (SET_BLKSIZE, 512), (SET_SIZE_BLOCKS, {sectors}), (SET_FLAGS, 5):
+        fcntl.ioctl(device, request, value)
+    threading.Thread(target=fcntl.ioctl, args=(device, DO_IT)).start()
+END
+python3 /run/disks &
+disk() {{
+  echo none >/sys/block/$1/queue/scheduler
+  echo {most} >/sys/block/$1/queue/max_sectors_kb
+  echo 0 >/sys/block/$1/queue/rotational
+  echo 0 >/sys/block/$1/queue/wbt_lat_usec
+}}
+for n in $(seq 0 {last}); do
+  until [ "$(cat /sys/block/nbd$n/size)" = {sectors} ]; do sleep 0.05; done
+  disk nbd$n
 done
+loops() {{
+  for n in $(seq 0 {last}); do losetup --direct-io=on /dev/loop$n /dev/nbd$n; disk loop$n; done
+  echo 'devices {{ global_filter = [ "r|/dev/nbd.*|" ] }}' >/etc/lvm/lvmlocal.conf
+}}
+no_loops() {{ losetup --detach-all; rm /etc/lvm/lvmlocal.conf; }}
 moved() {{ cat /sys/block/nbd*/stat | awk '{{ r += $3; w += $7 }} END {{ print r * 512, w * 512 }}'; }}
 cell() {{
   before=$(moved)
-  fio --name=load --filename=$array --direct=1 --ioengine=libaio --rw=$2 --bs=$3 --iodepth=$4 --rwmixread=70 \
+  fio --name=load --filename=$array $2 --rwmixread=70 --group_reporting \
     --iodepth_batch_submit=1 --iodepth_batch_complete_min=1 --zero_buffers --norandommap --randrepeat=0 \
-    --time_based --runtime=$5 --minimal >$sockets/out 2>&1
-  echo "cell;$1;$before $(moved) $(tail -n 1 $sockets/out | awk -F';' '{{ print $6 * 1024, $47 * 1024, ($9 > $50 ? $9 : $50) }}')"
+    --time_based --minimal >/run/out 2>&1
+  echo "cell;$1;$before $(moved) $(tail -n 1 /run/out | awk -F';' '{{ print $6 * 1024, $47 * 1024, ($9 > $50 ? $9 : $50) }}')"
 }}
 "#,
         own = own.display(),
         last = DISKS - 1,
+        sectors = cells::SIZE.0 >> 9,
         most = cells::REQUEST_MAX.0 >> 10,
     );
     for (made, loads) in chosen {
-        let (make, end) = made.commands();
-        let _never = writeln!(text, "{make}");
-        for asked in loads {
-            let Asked { rw, bs, depth } = asked;
-            let _never =
-                writeln!(text, "cell '{}' {rw} {} {depth} {}", key(made, asked), bs.0, asked.seconds());
+        for (device, before, after) in [("nbd", ":", ":"), ("loop", "loops", "no_loops")] {
+            let on_it = |asked: &&Asked| made.is_over_loops(asked) == (device == "loop");
+            let loads: Vec<&Asked> = loads.iter().filter(on_it).collect();
+            if loads.is_empty() {
+                continue;
+            }
+            let (make, end) = made.commands(device);
+            let _never = writeln!(
+                text,
+                "{before}; {make}\nwindow=/sys/block/$(lsblk -dno KNAME $array)/queue/read_ahead_kb; own=$(cat $window)"
+            );
+            for asked in loads {
+                let (options, window) = asked.options();
+                let window = window.map_or("$own".to_owned(), |kib| kib.to_string());
+                let _never =
+                    writeln!(text, "echo {window} >$window; cell '{}' '{options}'", key(made, asked));
+            }
+            let _never = writeln!(text, "{end}; {after}");
         }
-        let _never = writeln!(text, "{end}");
     }
-    text.push_str("for disk in /dev/nbd[0-9]; do nbd-client -d $disk >/dev/null; done\n");
     Ok(text)
 }
 
 /// Runs the script in a guest.
-fn measure(guest: &Path, chosen: &[(Made, Vec<Asked>)]) -> Result<BTreeMap<String, Figures>, String> {
-    let path = std::env::temp_dir().join(format!("ebbtide-md-{}.sh", std::process::id()));
-    write(&path, &script(chosen)?)?;
-    let output =
-        Command::new(guest).arg(&path).output().map_err(|error| format!("{}: {error}", guest.display()))?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let cells: BTreeMap<String, Figures> = said.lines().filter_map(cell).collect();
+fn measure(chosen: &[(Made, Vec<Asked>)]) -> Result<BTreeMap<String, Figures>, String> {
     let wanted: usize = chosen.iter().map(|(_, loads)| loads.len()).sum();
+    let places = Places::new(root().join("target/tools/lab"));
+    let kernel =
+        Kernel::ready(&places, &mut |text| println!("== {text}")).map_err(|error| error.to_string())?;
+    println!("== a guest of Linux {} measures {wanted} cells", kernel.release());
+    let guest = Guest { script: script(chosen)?, memory_mib: MEMORY_MIB, ..Guest::default() };
+    let patience = Duration::from_secs(600 + 10 * wanted as u64);
+    let said = guest.run(&kernel, patience).map_err(|error| error.to_string())?.output;
+    let cells: BTreeMap<String, Figures> = said.lines().filter_map(cell).collect();
     if cells.len() < wanted {
         eprintln!("{} of {wanted} cells were measured; the guest said:", cells.len());
         let other = said.lines().filter(|line| !line.starts_with("cell;"));
@@ -197,19 +233,12 @@ impl Compared {
     }
 
     fn line(&self) -> String {
-        let mb = |bytes: f64| bytes / 1e6;
-        let (real, simulated) = (self.real, self.simulated);
-        format!(
-            "{:5.2} {:50} md {:6.2} (r {:6.2} w {:6.2})  sim {:6.2} (r {:6.2} w {:6.2})",
-            self.ratio(),
-            key(&self.made, &self.asked),
-            mb(real.rate),
-            mb(real.read),
-            mb(real.written),
-            mb(simulated.rate),
-            mb(simulated.read),
-            mb(simulated.written)
-        )
+        let of = |Figures { rate, read, written }| {
+            let [rate, read, written] = [rate, read, written].map(|bytes: f64| bytes / 1e6);
+            format!("{rate:6.2} (r {read:6.2} w {written:6.2})")
+        };
+        let (key, md, simulated) = (key(&self.made, &self.asked), of(self.real), of(self.simulated));
+        format!("{:5.2} {key:64} md {md}  sim {simulated}", self.ratio())
     }
 }
 
@@ -248,10 +277,10 @@ fn table(compared: &[Compared]) -> String {
         text.push_str("\n| further off | load | size | depth | md | simulated |\n| --- | --- | ---: | ---: | ---: | ---: |\n");
     }
     for cell in off {
-        let Asked { rw, bs, depth } = cell.asked;
+        let (load, Asked { bs, depth, .. }) = (cell.asked.name(), cell.asked);
         let mb = |bytes: f64| format!("{:.2} MB/s", bytes / 1e6);
         let (name, real, simulated) = (cell.made.name(), mb(cell.real.rate), mb(cell.simulated.rate));
-        let _never = writeln!(text, "| {name} | {rw} | {} | {depth} | {real} | {simulated} |", bs.short());
+        let _never = writeln!(text, "| {name} | {load} | {} | {depth} | {real} | {simulated} |", bs.short());
     }
     text
 }
@@ -259,6 +288,8 @@ fn table(compared: &[Compared]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ebbtide_model::layout::compare;
+    use ebbtide_model::units::Bytes;
 
     /// A change of the simulator that leaves md behind shows here, without a guest.
     #[test]
@@ -272,8 +303,36 @@ mod tests {
         };
         let (parity, others): (Vec<&Compared>, Vec<&Compared>) =
             compared.iter().partition(|cell| cell.made.kind.facts().parity() > 0);
-        assert!(share(&others) >= 0.95, "{}", share(&others));
+        assert!(share(&others) >= 0.99, "{}", share(&others));
         assert!(share(&parity) >= 0.70, "{}", share(&parity));
+    }
+
+    /// What `ebb layouts` says: members that a deep sequential load works, and what a write of 4 KiB costs.
+    #[test]
+    fn fan_out_and_cost_of_writes_are_what_md_did() {
+        let measured = parse(&read(&root().join(MEASURED)).expect("the figures are kept"));
+        let chunk = Bytes(64 << 10);
+        let is_asked = |made: &Made| !made.degraded && made.kind.chunk().is_none_or(|own| own == chunk);
+        for (made, _) in cells::all().into_iter().filter(|(made, _)| is_asked(made)) {
+            let name = made.name();
+            let rows = compare::compare(&vec![cells::SIZE; made.members], chunk).expect("few members");
+            let is_it = |row: &&compare::Row| {
+                row.layout == made.kind.name() && row.copies.zip(row.arrangement) == made.kind.copies()
+            };
+            let figures = rows.iter().find(is_it).and_then(|row| row.figures.clone()).expect("can be built");
+            let md = |load: &str| measured[&format!("{name};{load}")];
+            // A member moves 10 MB/s.
+            let worked = |load: &str| ((md(load).read + md(load).written) / 10e6).round() as usize;
+            assert_eq!(figures.read_fan_out, worked("read;1MiB;32"), "{name}");
+            assert_eq!(figures.write_fan_out, worked("write;1MiB;32"), "{name}");
+            let small = md("randwrite;4KiB;1");
+            let cost = [figures.small_write_reads, figures.small_write_writes];
+            assert_eq!(
+                cost,
+                [small.read, small.written].map(|bytes| (bytes / small.rate).round() as u64),
+                "{name}"
+            );
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::case::Neighbour;
 use super::test_bed::{Group, read};
+use crate::run::words;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -44,19 +45,12 @@ pub fn hog(group: &Group, core: usize) -> Result<Beside, String> {
 /// fio on a file or device.
 pub fn neighbour(group: &Group, path: &str, n: &Neighbour) -> Result<Beside, String> {
     let mut command = in_group(group, false, "fio");
-    command.args([
-        "--name=neighbour".to_owned(),
-        format!("--filename={path}"),
-        format!("--rw={}", n.rw),
-        format!("--bs={}k", n.bs_kib),
-        format!("--iodepth={}", n.iodepth),
-        "--direct=1".to_owned(),
-        "--ioengine=io_uring".to_owned(),
-        "--time_based".to_owned(),
-        format!("--runtime={LIFE}"),
-        "--thread".to_owned(),
-    ]);
-    command.args(n.rate_mib.map(|rate| format!("--rate={rate}m")));
+    let Neighbour { rw, bs_kib, iodepth, rate_mib } = n;
+    let rate = rate_mib.map_or(String::new(), |rate| format!("--rate={rate}m"));
+    command.args(words(&format!(
+        "--name=neighbour --filename={path} --rw={rw} --bs={bs_kib}k --iodepth={iodepth} --direct=1 --ioengine=io_uring \
+         --time_based --runtime={LIFE} --thread {rate}"
+    )));
     beside(command)
 }
 

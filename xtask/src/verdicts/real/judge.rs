@@ -7,7 +7,7 @@ use super::oracle;
 use super::said::{Said, understood};
 use super::test_bed::{Target, TestBed};
 use crate::pages::write;
-use crate::run::{output, said};
+use crate::run::{output, said, words};
 use ebbtide_analysis::VerdictKind;
 use std::time::Duration;
 
@@ -360,7 +360,7 @@ impl Stage<'_> {
             command.args(["taskset", "-c", &core.to_string()]);
         }
         let home = self.test_bed.directory();
-        command.arg(&self.test_bed.ebb).args(&arguments).current_dir(home);
+        command.arg(&self.test_bed.ebb).args(words(&arguments)).current_dir(home);
         command.env("XDG_DATA_HOME", home.join("data")).env("XDG_STATE_HOME", home.join("state"));
         let done = command.output().map_err(|error| format!("sh: {error}"))?;
         drop(beside);
@@ -369,20 +369,17 @@ impl Stage<'_> {
         }
         // 3: it ran and is not sure.
         if !matches!(done.status.code(), Some(0 | 3)) {
-            return Err(format!("ebb {}: {}: {}", arguments.join(" "), done.status, said(&done)));
+            return Err(format!("ebb {arguments}: {}: {}", done.status, said(&done)));
         }
-        let document = serde_json::from_slice(&done.stdout)
-            .map_err(|error| format!("ebb {}: {error}", arguments.join(" ")))?;
-        understood(&document).ok_or_else(|| format!("ebb {}: no rate in its answer", arguments.join(" ")))
+        let document =
+            serde_json::from_slice(&done.stdout).map_err(|error| format!("ebb {arguments}: {error}"))?;
+        understood(&document).ok_or_else(|| format!("ebb {arguments}: no rate in its answer"))
     }
 
     /// `ebb bench` on one target; `ebb run` with a stripe over several.
-    fn arguments(&self, load: &Load) -> Result<Vec<String>, String> {
-        let own = |list: &[&str]| list.iter().map(|one| (*one).to_owned()).collect::<Vec<String>>();
+    fn arguments(&self, load: &Load) -> Result<String, String> {
         if let [target] = self.targets.as_slice() {
-            let mut arguments = own(&["bench", &target.path, "--json", "--quiet"]);
-            arguments.extend(load.options());
-            return Ok(arguments);
+            return Ok(format!("bench {} --json --quiet {}", target.path, load.options()));
         }
         let mut text = "name = \"real\"\n".to_owned();
         for (index, target) in self.targets.iter().enumerate() {
@@ -397,9 +394,7 @@ impl Stage<'_> {
         ));
         let file = self.test_bed.directory().join("real.toml");
         write(&file, &text)?;
-        let mut arguments = own(&["run", "real.toml", "--json", "--quiet"]);
-        arguments.extend(load.writes().then(|| "--destroy".to_owned()));
-        Ok(arguments)
+        Ok(format!("run real.toml --json --quiet{}", if load.writes() { " --destroy" } else { "" }))
     }
 }
 

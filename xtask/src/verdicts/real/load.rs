@@ -50,28 +50,30 @@ impl Load {
         Load { seconds: MOMENT, ..self.clone() }
     }
 
+    /// What `ebb bench` and fio call the same.
+    fn common(&self, depth: u32, seconds: f64) -> String {
+        let Load { rw, bs_kib, numjobs, direct, .. } = self;
+        let (direct, millis) = (u8::from(*direct), (seconds * 1000.0).round());
+        format!(
+            "--rw={rw} --bs={bs_kib}k --iodepth={depth} --numjobs={numjobs} --direct={direct} --runtime={millis}ms"
+        )
+    }
+
     /// Options of `ebb bench`.
-    pub fn options(&self) -> Vec<String> {
-        let mut options = vec![
-            format!("--rw={}", self.rw),
-            format!("--bs={}k", self.bs_kib),
-            format!("--iodepth={}", self.iodepth),
-            format!("--numjobs={}", self.numjobs),
-            format!("--direct={}", u8::from(self.direct)),
-            format!("--runtime={}ms", (self.seconds * 1000.0).round()),
-        ];
+    pub fn options(&self) -> String {
+        let mut options = self.common(self.iodepth, self.seconds);
         if self.psync {
-            options.push("--ioengine=psync".to_owned());
+            options += " --ioengine=psync";
         }
         match self.durable {
-            Some("sync") => options.push("--sync".to_owned()),
-            Some(how) => options.push(format!("--{how}=1")),
+            Some("sync") => options += " --sync",
+            Some(how) => options += &format!(" --{how}=1"),
             None => {}
         }
-        options.extend(self.span_mib.map(|mib| format!("--size={mib}m")));
-        options.extend(self.rate_iops.map(|rate| format!("--rate_iops={rate}")));
+        options += &self.span_mib.map_or(String::new(), |mib| format!(" --size={mib}m"));
+        options += &self.rate_iops.map_or(String::new(), |rate| format!(" --rate_iops={rate}"));
         if self.writes() {
-            options.push("--destroy".to_owned());
+            options += " --destroy";
         }
         options
     }
@@ -90,24 +92,13 @@ impl Load {
     }
 
     /// Options of fio, which keeps `depth` in flight on `path` for so many seconds.
-    pub fn fio(&self, path: &str, depth: u32, seconds: f64) -> Vec<String> {
-        vec![
-            "--name=x".to_owned(),
-            format!("--filename={path}"),
-            format!("--rw={}", self.rw),
-            format!("--bs={}k", self.bs_kib),
-            format!("--iodepth={depth}"),
-            format!("--numjobs={}", self.numjobs),
-            format!("--direct={}", u8::from(self.direct)),
-            "--ioengine=io_uring".to_owned(),
-            "--time_based".to_owned(),
-            format!("--runtime={}ms", (seconds * 1000.0).round()),
-            "--group_reporting".to_owned(),
-            "--norandommap".to_owned(),
-            // What it writes must not look like somebody's data to `ebb`.
-            "--zero_buffers".to_owned(),
-            "--output-format=json".to_owned(),
-        ]
+    pub fn fio(&self, path: &str, depth: u32, seconds: f64) -> String {
+        // What it writes must not look like somebody's data to `ebb`.
+        format!(
+            "--name=x --filename={path} {} --ioengine=io_uring --time_based --group_reporting --norandommap --zero_buffers \
+             --output-format=json",
+            self.common(depth, seconds)
+        )
     }
 }
 

@@ -15,7 +15,7 @@ mod page;
 mod said;
 mod test_bed;
 
-use super::{Options, Set};
+use super::Options;
 use crate::{packages, pages};
 use case::Case;
 use judge::{Judged, Outcome};
@@ -43,7 +43,7 @@ fn cases(options: &Options) -> Result<Vec<Case>, String> {
             |(class, seed): &(&str, Option<u64>)| *class == case.class && seed.is_none_or(|s| s == case.seed);
         only.is_empty() || only.iter().any(is)
     };
-    Ok(draw::all(options.set() == Set::Reporting).into_iter().filter(named).collect())
+    Ok(draw::all(!options.tuning).into_iter().filter(named).collect())
 }
 
 /// The path that it has from elsewhere too.
@@ -77,23 +77,20 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
     let ebb = match &options.ebb {
         Some(path) => absolute(path)?,
-        None => absolute(&crate::bench::build_program(&["--package", "ebbtide"], "ebb")?)?,
+        None => absolute(&crate::bench::build_program("--package ebbtide", "ebb")?)?,
     };
     let start = Instant::now();
     let test_bed = TestBed::new(&ebb)?;
     let mut judged: Vec<Judged> = Vec::new();
     for (index, case) in cases.iter().enumerate() {
-        if options.minutes.is_some_and(|minutes| start.elapsed().as_secs() >= 60 * minutes) {
-            break;
-        }
         let one = judge::judge(&test_bed, case);
         println!("{:3}/{} {}", index + 1, cases.len(), page::line(&one));
         judged.push(one);
     }
     drop(test_bed);
-    let table = page::table(&judged, cases.len());
+    let table = page::table(&judged);
     println!("\n{table}\n{:.0} s", start.elapsed().as_secs_f64());
-    if options.set() == Set::Reporting && options.only.is_empty() {
+    if !options.tuning && options.only.is_empty() {
         let path = pages::root().join("docs/verdict-accuracy.md");
         let page = pages::read(&path)?;
         pages::write(&path, &pages::between(&page, page::COMMAND, None, &table)?)?;

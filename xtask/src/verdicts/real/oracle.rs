@@ -2,7 +2,7 @@
 
 use super::around;
 use super::case::{Base, Case};
-use crate::run::output;
+use crate::run::{output, words};
 use ebbtide_analysis::VerdictKind;
 use ebbtide_analysis::estimate::median;
 use serde_json::Value;
@@ -42,11 +42,9 @@ impl Seen {
 }
 
 fn fio(case: &Case, path: &str, depth: u32) -> Result<Seen, String> {
-    let arguments = case.load.fio(path, depth, SECONDS);
     // Ahead of others, whose use of the processors is no part of the question.
-    let before = ["--fifo", "1", "fio"].into_iter();
-    let arguments: Vec<&str> = before.chain(arguments.iter().map(String::as_str)).collect();
-    let (host, text) = around::busy_during(|| output("chrt", &arguments))?;
+    let arguments = format!("--fifo 1 fio {}", case.load.fio(path, depth, SECONDS));
+    let (host, text) = around::busy_during(|| output("chrt", &words(&arguments)))?;
     let document: Value =
         serde_json::from_str(&text?).map_err(|error| format!("fio's result of {case}: {error}"))?;
     let job = &document["jobs"][0];

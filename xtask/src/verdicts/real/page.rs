@@ -65,7 +65,7 @@ pub fn line(judged: &Judged) -> String {
 }
 
 /// The table with its sums, and what was not right.
-pub fn table(judged: &[Judged], drawn: usize) -> String {
+pub fn table(judged: &[Judged]) -> String {
     let mut out = String::from(
         "| class | cases | right | unknown | wrong | named first |\n| --- | ---: | ---: | ---: | ---: | --- |\n",
     );
@@ -128,9 +128,6 @@ pub fn table(judged: &[Judged], drawn: usize) -> String {
          ahead of them.",
         middle * 100.0
     );
-    if judged.len() < drawn {
-        let _ = writeln!(out, "For {} of the {drawn} cases drawn there was no time.", drawn - judged.len());
-    }
     let missed: Vec<&Judged> =
         judged.iter().filter(|one| one.counted().is_some_and(|c| !c.is_right() || c.invented)).collect();
     if !missed.is_empty() {

@@ -5,7 +5,7 @@
 //! `Map::locate` says that a sector is, it is; and what `Map::reverse` says of every sector of every member is
 //! true, parity to the last bit, and unused space unwritten.
 
-use super::guests::{qemu_guest, script};
+use super::guests::{guest, qemu_guest, script};
 use super::pattern::{self, Content, SECTOR};
 use ebbtide_lab::guest::Guest;
 use ebbtide_model::layout::Arrangement::{Far, Near, Offset};
@@ -282,17 +282,18 @@ fn describe(content: &[u8]) -> String {
     }
 }
 
-#[test]
-fn layouts_are_those_of_md_and_lvm_byte_for_byte() {
+/// Checks those of the cases that are `md_linear` or not, in a guest that `boot` starts.
+fn check(name: &str, boot: fn(&str, &[(String, u64)]) -> Guest, md_linear: bool) {
     let mut disks: Vec<(String, u64)> = equal(5).into_iter().map(|name| (name, EQUAL)).collect();
     disks.extend(unequal(&[0, 1, 2, 3]).into_iter().zip(UNEQUAL));
     let most = disks.iter().map(|(_, size)| size).sum();
     disks.push(("content".to_owned(), most));
-    let mut bench = Bench { guest: qemu_guest("layouts", &disks), content: Content::new(most) };
+    let mut bench = Bench { guest: boot(name, &disks), content: Content::new(most) };
     let file = OpenOptions::new().write(true).open(bench.file("content")).unwrap();
     file.write_all_at(bench.content.bytes(), 0).unwrap();
     let mut wrong = Vec::new();
-    let cases = cases();
+    let is_md_linear = |case: &Case| matches!((&case.tool, case.kind), (Tool::Mdadm(_), ArrayKind::Linear));
+    let cases: Vec<Case> = cases().into_iter().filter(|case| is_md_linear(case) == md_linear).collect();
     for case in &cases {
         let start = std::time::Instant::now();
         let result = bench.check(case);
@@ -301,5 +302,22 @@ fn layouts_are_those_of_md_and_lvm_byte_for_byte() {
             wrong.push(format!("{:?} on {:?}: {error}", case.tool, case.disks));
         }
     }
-    assert!(wrong.is_empty(), "{} of {} cases:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+    assert!(
+        !cases.is_empty() && wrong.is_empty(),
+        "{} of {} cases:\n{}",
+        wrong.len(),
+        cases.len(),
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn layouts_are_those_of_md_and_lvm_byte_for_byte() {
+    check("layouts", guest, false);
+}
+
+/// Newer kernels, User-Mode Linux's among them, have no linear arrays of md.
+#[test]
+fn linear_arrays_are_those_of_md_byte_for_byte() {
+    check("linear", qemu_guest, true);
 }

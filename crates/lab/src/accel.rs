@@ -17,26 +17,30 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const DEVICE: &str = "/dev/kvm";
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// What guests of `image` run on. The answer is kept until the host's next boot.
+/// What guests of `image` run on, and why not on KVM. The answer is kept until the host's next boot.
 ///
 /// # Errors
 /// When QEMU cannot be started, or the answer cannot be kept.
-pub fn choose(places: &Places, image: &Image) -> Result<Accelerator, LabError> {
-    if ebbtide_door::kernel::port(Path::new(DEVICE)).is_err() {
-        return Ok(Accelerator::Tcg);
+pub fn choose(places: &Places, image: &Image) -> Result<(Accelerator, String), LabError> {
+    if let Err(error) = ebbtide_door::kernel::port(Path::new(DEVICE)) {
+        return Ok((Accelerator::Tcg, format!(", as {DEVICE} cannot be used: {error}")));
     }
+    let answer = |works| match works {
+        true => (Accelerator::Kvm, String::new()),
+        false => (Accelerator::Tcg, format!(", as guests on {DEVICE} hang")),
+    };
     let boot = sys::text(Path::new(BOOT_ID)).unwrap_or_default();
     let kept = places.root().join("kvm");
     let known = sys::text(&kept).unwrap_or_default();
     match known.strip_prefix(&boot).map(str::trim) {
-        Some("works") if !boot.is_empty() => return Ok(Accelerator::Kvm),
-        Some("hangs") if !boot.is_empty() => return Ok(Accelerator::Tcg),
+        Some("works") if !boot.is_empty() => return Ok(answer(true)),
+        Some("hangs") if !boot.is_empty() => return Ok(answer(false)),
         _ => {}
     }
     let works = try_kvm(&image.kernel())?;
     let word = if works { "works" } else { "hangs" };
     super::files::write(&kept, format!("{boot}{word}\n").as_bytes())?;
-    Ok(if works { Accelerator::Kvm } else { Accelerator::Tcg })
+    Ok(answer(works))
 }
 
 /// Whether the kernel panics in time, as it should.

@@ -79,13 +79,16 @@ impl Laboratory {
     pub fn boot(&self, machine: &Machine) -> Result<Guest, LabError> {
         let guest = Guest::boot(self, machine)?;
         let (kernel, accelerator) = (self.image.kernel_release(), self.accelerator.name());
+        let why = &self.why;
         (self.say)(&match machine.usage {
             Use::Commands => {
                 let seconds = guest.boot.as_secs_f64();
-                format!("guest with kernel {kernel} is up after {seconds:.1} s ({accelerator})")
+                format!("guest with kernel {kernel} is up after {seconds:.1} s ({accelerator}{why})")
             }
             Use::Shell { .. } => {
-                format!("starting a guest with kernel {kernel} ({accelerator}); leaving its shell ends it")
+                format!(
+                    "starting a guest with kernel {kernel} ({accelerator}{why}); leaving its shell ends it"
+                )
             }
         });
         Ok(guest)

@@ -15,6 +15,8 @@ pub struct Laboratory {
     pub(crate) image: Image,
     program: PathBuf,
     pub(crate) accelerator: Accelerator,
+    /// Why it is not KVM, as the end of a sentence; empty when it is.
+    pub(crate) why: String,
     control: Arc<Control>,
     pub(crate) say: fn(&str),
 }
@@ -24,7 +26,7 @@ pub struct Laboratory {
 /// # Errors
 /// When there is no image to find out with.
 pub fn accelerator(places: &Places) -> Result<Accelerator, LabError> {
-    accel::choose(places, &image::find(places).ok_or(LabError::NoImage)?)
+    Ok(accel::choose(places, &image::find(places).ok_or(LabError::NoImage)?)?.0)
 }
 
 impl Laboratory {
@@ -51,9 +53,9 @@ impl Laboratory {
         for left in places.sweep()?.left {
             say(&format!("left alone: {left}"));
         }
-        let accelerator = accel::choose(&places, &image)?;
+        let (accelerator, why) = accel::choose(&places, &image)?;
         let program = program::pack(&places, program)?;
-        Ok(Laboratory { places, image, program, accelerator, control, say })
+        Ok(Laboratory { places, image, program, accelerator, why, control, say })
     }
 
     /// What its guests run on.

@@ -83,7 +83,12 @@ impl Keeper<'_> {
                 undone.left.push(what.clone());
             }
             let stays = others.is_some() || carries && destroys(undo);
-            if destroy && destroys(undo) && kept.is_empty() && !stays && !matches!(self.is_there(&record, step), Ok(false)) {
+            if destroy
+                && destroys(undo)
+                && kept.is_empty()
+                && !stays
+                && !matches!(self.is_there(&record, step), Ok(false))
+            {
                 // Whatever is left of it after a kill is known to be nobody's.
                 (record.begun, record.done) = (record.begun.max(index + 1), index);
                 self.write(&record)?;

@@ -198,6 +198,8 @@ theirs luks /dev/mapper/data open
 # Half of it is away.
 fresh; apply stripe >/dev/null; off; rm /dev/disk/by-id/t-b
 go half-undone undo --destroy; go half-kept mdadm --examine --export /dev/ubda; ln -s /dev/ubdb /dev/disk/by-id/t-b
+fresh; apply nested >/dev/null; echo kept >/data/file; off; mv /dev/disk/by-id/t-a /dev/disk/by-id/t-b /run
+go nested-undone undo --destroy; mv /run/t-a /run/t-b /dev/disk/by-id; off; apply nested >/dev/null; go nested-kept cat /data/file
 # An undo that is killed anywhere ends.
 for n in $(seq 0 30); do
     fresh; apply stripe >/dev/null; EBB_TEST_HALT=$n undo --destroy >/dev/null; [ $? = 137 ] || break
@@ -222,6 +224,7 @@ go killed echo $n
         assert!(!told.iter().any(|(is, said)| *is == case("own") && said.contains("left")), "{told:?}");
     }
     check(&told, &[("half-undone", "0", "does not start"), ("half-kept", "0", "MD_LEVEL=raid0")]);
+    check(&told, &[("nested-undone", "0", "left alone: "), ("nested-kept", "0", "kept")]);
     assert!(!told.iter().any(|(case, _)| case.starts_with("killed-")), "{told:?}");
 }
 

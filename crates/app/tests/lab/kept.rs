@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 /// Designs, each of which is a file of its own. `raw_X` is `X` without what is made on the array.
-const DESIGNS: [(&str, &str); 24] = [
+const DESIGNS: [(&str, &str); 19] = [
     ("raw_stripe", "layout = \"stripe\"\nmembers = [\"a\", \"b\"]"),
     ("stripe", "layout = \"stripe\"\nmembers = [\"a\", \"b\"]\nfilesystem = \"ext4\""),
     ("stripe_xfs", "layout = \"stripe\"\nmembers = [\"a\", \"b\"]\nfilesystem = \"xfs\""),
@@ -27,14 +27,9 @@ const DESIGNS: [(&str, &str); 24] = [
     ("four_far", "layout = \"raid10\"\narrangement = \"far\"\nmembers = [\"a\", \"b\", \"c\", \"d\"]"),
     ("four_offset", "layout = \"raid10\"\narrangement = \"offset\"\nmembers = [\"a\", \"b\", \"c\", \"d\"]"),
     ("four_5", "layout = \"raid5\"\nmembers = [\"a\", \"b\", \"c\", \"d\"]"),
-    ("four_6", "layout = \"raid6\"\nmembers = [\"a\", \"b\", \"c\", \"d\"]"),
-    ("four_mirror", "layout = \"mirror\"\nmembers = [\"a\", \"b\", \"c\", \"d\"]"),
     ("four_lvm_10", "layout = \"raid10\"\nbacking = \"lvm\"\nmembers = [\"a\", \"b\", \"c\", \"d\"]"),
     ("four_lvm_5", "layout = \"raid5\"\nbacking = \"lvm\"\nmembers = [\"a\", \"b\", \"c\", \"d\"]"),
-    ("four_lvm_6", "layout = \"raid6\"\nbacking = \"lvm\"\nmembers = [\"a\", \"b\", \"c\", \"d\", \"e\"]"),
     ("four_lvm_mirror", "layout = \"mirror\"\nbacking = \"lvm\"\nmembers = [\"a\", \"b\", \"c\", \"d\"]"),
-    ("four_lvm_linear", "layout = \"linear\"\nbacking = \"lvm\"\nmembers = [\"a\", \"b\", \"c\", \"d\"]"),
-    ("four_lvm_stripe", "layout = \"stripe\"\nbacking = \"lvm\"\nmembers = [\"a\", \"b\", \"c\", \"d\"]"),
     (
         "nested",
         "layout = \"stripe\"\nmembers = [{ layout = \"mirror\", members = [\"a\", \"b\"] }, { layout = \"mirror\", members = [\"c\", \"d\"] }]\n\
@@ -53,7 +48,7 @@ exec 2>&1
 export PATH=EBB:$PATH HOME=/run/home
 modprobe -a raid0 raid1 raid10 raid456 dm-mod dm-raid dm-crypt ext4 xfs
 mkdir -p /dev/disk/by-id /etc/mdadm /etc/udev/rules.d /run/home /data
-for d in a b c d e; do ln -s /dev/ubd$d /dev/disk/by-id/t-$d; done
+for d in a b c d; do ln -s /dev/ubd$d /dev/disk/by-id/t-$d; done
 printf 'AUTO -all\n' >/etc/mdadm/mdadm.conf
 rm -rf /var/lib/ebbtide
 : >/etc/fstab
@@ -63,20 +58,20 @@ apply() { design=$1; shift; at=/data; case $design in raw*|four*) at= ;; esac; e
 undo() { ebb undo data "$@"; }
 # Stops everything, whatever it is, and gives members back as new.
 off() { umount /data; cryptsetup close data; vgchange -qan; for md in data data_1 data_2; do mdadm -q --stop /dev/md/$md; done; } >/dev/null 2>&1
-fresh() { off; for d in a b c d e; do blkdiscard -f /dev/ubd$d || dd if=/dev/zero of=/dev/ubd$d bs=1M; done 2>/dev/null; rm -rf /var/lib/ebbtide; }
+fresh() { off; for d in a b c d; do blkdiscard -f /dev/ubd$d || dd if=/dev/zero of=/dev/ubd$d bs=1M; done 2>/dev/null; rm -rf /var/lib/ebbtide /etc/crypttab; : >/etc/fstab; }
 rows() { yes 'PRECIOUS ROW' | dd of=$1 bs=1M count=3 iflag=fullblock conv=fsync status=none; }
 count() { grep -a -c 'PRECIOUS ROW' $1; }
 md() { mdadm -q --assemble /dev/md/data /dev/ubda /dev/ubdb; }
 "#;
 
-/// What `script` says of each case in a guest with five disks.
+/// What `script` says of each case in a guest with four disks.
 fn told(script: &str) -> Vec<(String, String)> {
     let place = tempfile::tempdir_in("/var/tmp").unwrap();
     let share = place.path().join("share");
     std::fs::create_dir(&share).unwrap();
     for (name, design) in DESIGNS {
         let mut text = "name = \"e\"\n".to_owned();
-        for volume in ["a", "b", "c", "d", "e"] {
+        for volume in ["a", "b", "c", "d"] {
             writeln!(
                 text,
                 "[volumes.{volume}]\ndevice = \"/dev/disk/by-id/t-{volume}\"\nid = \"t-{volume}\""
@@ -86,7 +81,7 @@ fn told(script: &str) -> Vec<(String, String)> {
         write!(text, "[designs.d]\n{design}\n[workloads.w]\nrw = \"read\"\nruntime = \"1s\"\n").unwrap();
         std::fs::write(share.join(format!("{name}.toml")), text).unwrap();
     }
-    let disks: Vec<_> = ["a", "b", "c", "d", "e"].map(|name| place.path().join(name)).into();
+    let disks: Vec<_> = ["a", "b", "c", "d"].map(|name| place.path().join(name)).into();
     for disk in &disks {
         std::fs::File::create(disk).unwrap().set_len(40 << 20).unwrap();
     }
@@ -201,7 +196,7 @@ go half-undone undo --destroy; go half-kept mdadm --examine --export /dev/ubda; 
 fresh; apply nested >/dev/null; echo kept >/data/file; off; mv /dev/disk/by-id/t-a /dev/disk/by-id/t-b /run
 go nested-undone undo --destroy; mv /run/t-a /run/t-b /dev/disk/by-id; off; apply nested >/dev/null; go nested-kept cat /data/file
 # An undo that is killed anywhere ends.
-for n in $(seq 0 30); do
+for n in $(seq 0 2 30); do
     fresh; apply stripe >/dev/null; EBB_TEST_HALT=$n undo --destroy >/dev/null; [ $? = 137 ] || break
     [ -e /var/lib/ebbtide/apply/data.json ] || continue
     off; undo --destroy >/run/again; if grep -q left /run/again || [ -n "$(wipefs /dev/ubda /dev/ubdb)" ]; then go killed-$n cat /run/again; fi

@@ -35,7 +35,7 @@ impl Keeper<'_> {
         self.take_away(name, destroy, false)
     }
 
-    /// See [`undo`](Self::undo); what `is_new` is an apply's that fails, which nobody else has used.
+    /// [`undo`](Self::undo); with `is_new` of what a failing apply has just made, on which there is nothing of anybody's.
     pub(super) fn take_away(&self, name: &str, destroy: bool, is_new: bool) -> Result<Undone, Failure> {
         // Where there is nothing to take away, nothing is made either.
         let unknown = self.record(name).is_ok_and(|record| record.is_none());

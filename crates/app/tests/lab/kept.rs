@@ -89,7 +89,7 @@ fn told(script: &str) -> Vec<(String, String)> {
     let script = format!("{}{script}\necho all\n", PREPARE.replace("EBB", ebb.to_str().unwrap()));
     let lab = ebbtide_runner::places::lab().unwrap();
     let kernel = Kernel::ready(&lab, &mut |text| eprintln!("{text}")).unwrap();
-    let guest = Guest { script, disks, share: Some(share), memory_mib: 800, udev: true, ..Guest::default() };
+    let guest = Guest { script, disks, share: Some(share), memory_mib: 800, udev: true };
     let said = guest.run(&kernel, Duration::from_secs(1800)).unwrap().output;
     eprintln!("{said}");
     assert!(said.trim_end().ends_with("all"));
@@ -191,6 +191,8 @@ theirs stripe /dev/md/data md
 theirs striped /dev/data/data 'vgchange -qay'
 theirs luks /dev/mapper/data open
 # Half of it is away.
+fresh; apply stripe >/dev/null; undo >/dev/null; mv /dev/disk/by-id/t-b /run; ln -s /dev/ubdc /dev/disk/by-id/t-b
+go half-apply apply stripe; go half-apply-again apply stripe; undo >/dev/null; mv /run/t-b /dev/disk/by-id
 fresh; apply stripe >/dev/null; off; rm /dev/disk/by-id/t-b
 go half-undone undo --destroy; go half-kept mdadm --examine --export /dev/ubda; ln -s /dev/ubdb /dev/disk/by-id/t-b
 fresh; apply nested >/dev/null; echo kept >/data/file; off; mv /dev/disk/by-id/t-a /dev/disk/by-id/t-b /run
@@ -218,6 +220,8 @@ go killed echo $n
         );
         assert!(!told.iter().any(|(is, said)| *is == case("own") && said.contains("left")), "{told:?}");
     }
+    let apart = "some members of /dev/md/data carry it already";
+    check(&told, &[("half-apply", "1", apart), ("half-apply-again", "1", apart)]);
     check(&told, &[("half-undone", "0", "does not start"), ("half-kept", "0", "MD_LEVEL=raid0")]);
     check(&told, &[("nested-undone", "0", "left alone: "), ("nested-kept", "0", "kept")]);
     assert!(!told.iter().any(|(case, _)| case.starts_with("killed-")), "{told:?}");

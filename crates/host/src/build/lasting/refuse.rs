@@ -50,7 +50,7 @@ impl Keeper<'_> {
         let content = matches!(undo, BuildUndo::WipeContent { .. });
         match now {
             _ if destroy => Ok(()),
-            StepState::Other(what) if content || record.begun <= index => Err(may_be_lost(what)),
+            StepState::Other(what) if content => Err(may_be_lost(what)),
             _ if record.begun > index => self.is_unused(undo),
             _ => Ok(()),
         }
@@ -78,6 +78,13 @@ impl Keeper<'_> {
             if !own.is_empty() && !destroy {
                 return Err(may_be_lost(&format!(
                     "making {device} was interrupted, and mdadm does not start it from the members that carry it"
+                )));
+            }
+            if own.is_empty()
+                && let Some(other) = mdadm::arrays(&self.sys, self.runner, uuid)?.first()
+            {
+                return Err(Failure::Refused(format!(
+                    "/dev/{other} has the uuid of {device} and does not stand on these members: stop it first (`mdadm --stop /dev/{other}`)"
                 )));
             }
             paths.retain(|path| !own.contains(path));

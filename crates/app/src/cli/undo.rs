@@ -39,8 +39,10 @@ pub fn run(args: &UndoArgs, globals: &Globals) -> Result<ExitCode, CliError> {
             "steps": planned.steps,
             "files": planned.files,
             "after": planned.after,
+            "notes": planned.notes,
         });
-        let text = format!("{}, to be taken away:\n{}", args.name, keeping::changes(&planned));
+        let notes: String = planned.notes.iter().map(|note| format!("note: {note}\n")).collect();
+        let text = format!("{}, to be taken away:\n{}{notes}", args.name, keeping::changes(&planned));
         return views::answer(globals.json, &value, &text);
     }
     keeping::needs_root("ebb undo")?;

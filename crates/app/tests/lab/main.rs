@@ -16,6 +16,7 @@ mod export;
 mod export_system;
 mod guests;
 mod hosts;
+mod kept;
 mod kernel;
 mod kills;
 mod layouts;

@@ -1,6 +1,6 @@
 //! LVM: found by uuid or by the run's own name, removed.
 
-use super::{BuildError, STEP, insist, run};
+use super::{BuildError, Differs, STEP, insist, run};
 use crate::command::Runner;
 use ebbtide_model::plan::build::LVM_CONFIG;
 use serde::Deserialize;
@@ -30,8 +30,18 @@ fn select(
     fields: &str,
     selection: &str,
 ) -> Result<Vec<BTreeMap<String, String>>, BuildError> {
-    let arguments =
-        ["--config", LVM_CONFIG, "--reportformat", "json", "--options", fields, "--select", selection];
+    let arguments = [
+        "--config",
+        LVM_CONFIG,
+        "--reportformat",
+        "json",
+        "--units",
+        "k",
+        "--options",
+        fields,
+        "--select",
+        selection,
+    ];
     rows(program, &run(runner, program, &arguments)?)
 }
 
@@ -90,6 +100,37 @@ fn find_lv(runner: &dyn Runner, volume: &str) -> Result<Vec<BTreeMap<String, Str
 /// Whether there is a logical volume `volume`, `VG/LV`.
 pub(super) fn is_there(runner: &dyn Runner, volume: &str) -> Result<bool, BuildError> {
     Ok(!find_lv(runner, volume)?.is_empty())
+}
+
+/// How the logical volume `volume` differs from what lvcreate makes with `arguments`; nothing where it does not, or is not there.
+pub(super) fn differs(
+    runner: &dyn Runner,
+    volume: &str,
+    arguments: &[String],
+) -> Result<Option<Differs>, BuildError> {
+    let (group, name) = volume.split_once('/').unwrap_or((volume, ""));
+    let fields = "lv_name,segtype,stripes,stripe_size";
+    let rows = select(runner, "lvs", fields, &format!("vg_name={group} && lv_name={name}"))?;
+    // What somebody added since are segments after the first.
+    Ok(rows.first().and_then(|row| differs_in(row, arguments)))
+}
+
+/// [`differs`] by a segment of the volume.
+fn differs_in(row: &BTreeMap<String, String>, arguments: &[String]) -> Option<Differs> {
+    let option = |name: &str| arguments.iter().skip_while(|argument| *argument != name).nth(1).cloned();
+    let members = arguments.iter().filter(|argument| argument.starts_with("/dev/")).count();
+    // `64.00k`
+    let whole = |size: &str| size.trim_end_matches('k').split('.').next().map(|size| format!("{size}k"));
+    let wanted = [
+        ("segtype", "segment type", option("--type")),
+        ("stripes", "number of members", Some(members.to_string())),
+        ("stripe_size", "stripe size", option("--stripesize")),
+    ];
+    wanted.into_iter().find_map(|(field, property, wanted)| {
+        let (wanted, is) = (wanted?, row.get(field)?);
+        let is = if field == "stripe_size" { whole(is)? } else { is.clone() };
+        (is != wanted).then(|| Differs { property: property.to_owned(), is, wanted })
+    })
 }
 
 /// Removes the logical volume `volume`, `VG/LV`; whether there was one.
@@ -155,6 +196,27 @@ mod tests {
         assert_eq!((lvs[0]["lv_name"].as_str(), lvs[0]["sync_percent"].as_str()), ("data", "100.00"));
         assert_eq!(rows("vgs", include_str!("../../tests/outputs/vgs-none.json")).expect("reads").len(), 0);
         assert!(rows("vgs", "WARNING: no").is_err());
+    }
+
+    #[test]
+    fn a_volume_is_compared_with_what_would_be_made() {
+        let row = |kind: &str, stripes: &str, size: &str| -> BTreeMap<String, String> {
+            [("segtype", kind), ("stripes", stripes), ("stripe_size", size)]
+                .map(|(k, v)| (k.to_owned(), v.to_owned()))
+                .into()
+        };
+        let arguments =
+            "--type striped --stripes 2 --stripesize 64k --extents 100%FREE --name data vg /dev/a /dev/b";
+        let arguments: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
+        assert_eq!(differs_in(&row("striped", "2", "64.00k"), &arguments), None);
+        for (row, wanted) in [
+            (row("linear", "1", "0k"), "segment type linear striped"),
+            (row("striped", "3", "64.00k"), "number of members 3 2"),
+            (row("striped", "2", "512.00k"), "stripe size 512k 64k"),
+        ] {
+            let Differs { property, is, wanted: asked } = differs_in(&row, &arguments).expect(wanted);
+            assert_eq!(format!("{property} {is} {asked}"), wanted);
+        }
     }
 
     /// Answers that half is in sync, and asks to stop meanwhile; all of it from the third question on.

@@ -1,6 +1,6 @@
 //! md arrays: found by uuid, stopped, their metadata erased.
 
-use super::{BuildError, SETTLE_MAX, insist, run};
+use super::{BuildError, Differs, SETTLE_MAX, insist, run};
 use crate::command::Runner;
 use crate::sys::{self, Sys};
 use std::path::Path;
@@ -72,6 +72,62 @@ pub(super) fn is_on(
     Ok(false)
 }
 
+/// Those of `members` that carry metadata of the array with `uuid`.
+pub(super) fn carriers<'a>(
+    sys: &Sys,
+    runner: &dyn Runner,
+    uuid: &str,
+    members: &'a [String],
+) -> Result<Vec<&'a str>, BuildError> {
+    let mut carriers = Vec::new();
+    for member in members {
+        if is_on(sys, runner, uuid, std::slice::from_ref(member))? {
+            carriers.push(member.as_str());
+        }
+    }
+    Ok(carriers)
+}
+
+/// How the array with `uuid` that is on `members` differs from what mdadm makes with `arguments`; nothing where it does not, or is not there.
+pub(super) fn differs(
+    sys: &Sys,
+    runner: &dyn Runner,
+    uuid: &str,
+    members: &[String],
+    arguments: &[String],
+) -> Result<Option<Differs>, BuildError> {
+    let carriers = carriers(sys, runner, uuid, members)?;
+    let Some(member) = carriers.first() else { return Ok(None) };
+    Ok(differs_in(&runner.run("mdadm", &["--examine", member])?.text(), arguments))
+}
+
+/// What mdadm calls a property, how an option of `--create` names it, and what the option's value is there.
+type Property = (&'static str, &'static str, fn(&str) -> String);
+
+const PROPERTIES: [Property; 4] = [
+    ("Raid Level", "--level=", |level| match level {
+        "linear" => level.to_owned(),
+        number => format!("raid{number}"),
+    }),
+    ("Raid Devices", "--raid-devices=", str::to_owned),
+    ("Chunk Size", "--chunk=", str::to_owned),
+    ("Layout", "--layout=", |layout| match layout.split_at_checked(1) {
+        Some(("n", copies)) => format!("near={copies}"),
+        Some(("f", copies)) => format!("far={copies}"),
+        Some(("o", copies)) => format!("offset={copies}"),
+        _ => layout.to_owned(),
+    }),
+];
+
+/// [`differs`] by what `mdadm --examine` says.
+fn differs_in(examined: &str, arguments: &[String]) -> Option<Differs> {
+    PROPERTIES.iter().find_map(|(property, option, shown)| {
+        let wanted = shown(arguments.iter().find_map(|argument| argument.strip_prefix(option))?);
+        let is = sys::value(examined, &[property])?;
+        (is != wanted).then(|| Differs { property: property.to_lowercase(), is: is.to_owned(), wanted })
+    })
+}
+
 /// Stops the array with `uuid` and erases its metadata from its members; whether there was any of it.
 ///
 /// In a loop: closing a member that still carries metadata makes udev assemble the array again.
@@ -124,6 +180,27 @@ pub(super) fn stop(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_array_is_compared_with_what_would_be_made() {
+        let examined = "/dev/vdb:\n     Raid Level : raid10\n   Raid Devices : 4\n         Layout : offset=2\n     Chunk Size : 512K\n";
+        let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+        let same =
+            words(&["--create", "--level=10", "--layout=o2", "--chunk=512K", "--raid-devices=4", "/dev/vdb"]);
+        assert_eq!(differs_in(examined, &same), None);
+        for (option, other, wanted) in [
+            ("--level=10", "--level=5", "raid level raid10 raid5"),
+            ("--layout=o2", "--layout=n2", "layout offset=2 near=2"),
+            ("--chunk=512K", "--chunk=64K", "chunk size 512K 64K"),
+            ("--raid-devices=4", "--raid-devices=3", "raid devices 4 3"),
+        ] {
+            let changed: Vec<String> = same.iter().map(|word| word.replace(option, other)).collect();
+            let Differs { property, is, wanted: asked } = differs_in(examined, &changed).expect(other);
+            assert_eq!(format!("{property} {is} {asked}"), wanted);
+        }
+        // What a level has no such property of is not compared.
+        assert_eq!(differs_in("     Raid Level : raid1\n", &words(&["--level=1", "--chunk=64K"])), None);
+    }
 
     #[test]
     fn the_uuid_is_read_from_what_mdadm_exports() {

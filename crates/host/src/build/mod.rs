@@ -42,6 +42,14 @@ const STEP: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 100 });
 /// udev settles its events for at most so many seconds at a time.
 const SETTLE_MAX: u64 = 5;
 
+/// A property in which an array that is there is not as it would be made.
+#[derive(Debug, PartialEq, Eq)]
+struct Differs {
+    property: String,
+    is: String,
+    wanted: String,
+}
+
 /// Carries out steps on a host.
 pub struct Builder {
     sys: Sys,

@@ -7,15 +7,20 @@ use crate::export;
 use crate::judge;
 use crate::limit::group;
 use crate::probe::tables::Mount;
-use crate::probe::{Content, Signature, signature, tables};
+use crate::probe::{Content, Signature, foreign_data_over, signature, tables};
 use crate::sys::{self, Sys};
-use ebbtide_door::own;
+use ebbtide_door::{own, read};
 use ebbtide_model::guard::{Reason, Refusal, RefusalKind};
 use ebbtide_model::journal::FileId;
 use ebbtide_model::plan::build::{BuildUndo, MOUNTS, Mounted};
 use ebbtide_model::shown::Shown;
+use rustix::fs::{SeekFrom, seek};
+use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::Path;
+
+/// cryptsetup counts in these.
+const SECTOR: u64 = 512;
 
 /// What putting a step back did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -224,9 +229,39 @@ pub(super) fn to_wipe(
     }
 }
 
-/// What `device` carries, in words; nothing where it carries nothing, or is not there.
+/// What `device`, which steps made, carries that somebody may want back, in words: data without a signature too. Nothing where it carries
+/// nothing, or is not there.
 pub(super) fn carries(sys: &Sys, runner: &dyn Runner, device: &str) -> Option<String> {
-    content(device, carried(sys, runner, device))
+    let carried = carried(sys, runner, device)?;
+    content(device, Some(carried)).or_else(|| match unsigned(sys, runner, device) {
+        Ok(at) => Some(format!("{device} carries data of an unknown kind (byte {} is not zero)", at?)),
+        Err(why) => Some(format!("what {device} carries cannot be told: {why}")),
+    })
+}
+
+/// The first byte of data without a signature on `device`.
+fn unsigned(sys: &Sys, runner: &dyn Runner, device: &str) -> io::Result<Option<u64>> {
+    let file = read::open(&sys.at(Path::new(device)))?;
+    if seek(&file, SeekFrom::End(0))? == 0 {
+        return Err(io::Error::other("it has no size, as an array that does not run"));
+    }
+    let below =
+        device.strip_prefix("/dev/mapper/").map(|name| below(sys, runner, name)).transpose()?.flatten();
+    foreign_data_over(&file, below.as_ref().map(|(file, start)| (file, *start)))
+}
+
+/// The device that the mapping `name` of cryptsetup is on, and the byte at which its data begin; nothing where it is no such mapping.
+fn below(sys: &Sys, runner: &dyn Runner, name: &str) -> io::Result<Option<(File, u64)>> {
+    let status =
+        runner.run("cryptsetup", &["status", name]).map_err(|error| io::Error::other(error.to_string()))?;
+    let text = status.text();
+    let offset = || {
+        sys::value(&text, &["offset"])?.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(SECTOR)
+    };
+    match (sys::value(&text, &["device"]), offset()) {
+        (Some(device), Some(start)) => Ok(Some((read::open(&sys.at(Path::new(device)))?, start))),
+        _ => Ok(None),
+    }
 }
 
 fn content(device: &str, carried: Option<Content>) -> Option<String> {

@@ -4,7 +4,7 @@ use super::{BlockDevice, Content, Devices, Signature};
 use crate::sys::Sys;
 use ebbtide_door::read;
 use ebbtide_model::blank::{first_foreign, windows};
-use rustix::fs::{SeekFrom, seek};
+use rustix::fs::{Advice, SeekFrom, fadvise, seek};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
@@ -18,13 +18,31 @@ const KIND: &str = "data of an unknown kind";
 /// # Errors
 /// When it cannot be read.
 pub fn foreign_data(device: &File) -> io::Result<Option<u64>> {
+    foreign_data_over(device, None)
+}
+
+/// [`foreign_data`] of an encrypted device whose bytes are on another one, from an offset on: a stretch that is zero there was never
+/// written, and reads as noise.
+///
+/// # Errors
+/// When either cannot be read.
+pub fn foreign_data_over(device: &File, below: Option<(&File, u64)>) -> io::Result<Option<u64>> {
     let size = seek(device, SeekFrom::End(0))?;
+    if let Some((below, _)) = below {
+        // What is written through the device above does not change what the kernel remembers of this one.
+        fadvise(below, 0, None, Advice::DontNeed)?;
+    }
     for (offset, length) in windows(size) {
         let mut bytes = vec![0; length as usize];
         device.read_exact_at(&mut bytes, offset)?;
-        if let Some(at) = first_foreign(&bytes) {
-            return Ok(Some(offset + at as u64));
+        let Some(at) = first_foreign(&bytes) else { continue };
+        if let Some((below, start)) = below {
+            below.read_exact_at(&mut bytes, start.saturating_add(offset))?;
+            if bytes.iter().all(|byte| *byte == 0) {
+                continue;
+            }
         }
+        return Ok(Some(offset + at as u64));
     }
     Ok(None)
 }

@@ -14,7 +14,7 @@ pub mod tables;
 mod tests;
 
 pub use cloud::{Cloud, cloud};
-pub use data::{foreign_data, look_for_data};
+pub use data::{foreign_data, foreign_data_over, look_for_data};
 pub use device::{BlockDevice, Ids, MdArray, Queue};
 pub use health::ask_health;
 pub use kind::{Kind, classify};

@@ -1,6 +1,7 @@
 //! Making what is not there, step by step, from whatever is there.
 
 use super::look::{destroys, written};
+use super::refuse::{base, formatted};
 use super::renew::Renewed;
 use super::{Failure, Keeper, StepState};
 use crate::build::{BuildError, SETTLE_MAX, STEP, lvm, mdadm, queue, run, undo};
@@ -78,43 +79,11 @@ impl Keeper<'_> {
             refuse_new(record, self.is_new(record)?, without)?;
         }
         self.may_mount(&record.desired)?;
-        let mut planned = Planned::default();
-        planned.steps.extend(
-            renewed.stale.iter().rev().filter_map(|step| step.undo.as_ref()).map(ToString::to_string),
-        );
-        let mut unmade = Vec::new();
-        for (index, step) in record.desired.build.steps.iter().enumerate() {
-            let open =
-                step.undo.is_none() && index >= record.done && unmade.iter().any(|made| made + 1 == index);
-            let now = match &step.undo {
-                // What stands on something that is not there cannot be asked.
-                Some(undo) if stands_on_any(undo, &unmade, record) => StepState::Absent,
-                Some(_) => self.found(record, index, step)?,
-                None if open => StepState::Absent,
-                None => StepState::Stands,
-            };
-            if let Some((_, undo)) = cut_off(record, index).filter(|_| !destroy) {
-                self.is_unused(undo)?;
-            }
-            if now == StepState::Stands {
-                continue;
-            }
-            unmade.push(index);
-            let wake = self.wake(record, step)?.filter(|_| now == StepState::Absent);
-            if let Some(undo) = step.undo.as_ref().filter(|undo| destroys(undo) && wake.is_none()) {
-                self.may_be_made(record, index, undo, &now, destroy)?;
-                self.may_write(record, index, undo, destroy)?;
-            }
-            match wake {
-                Some(words) => planned.steps.push(words.join(" ")),
-                None => planned.steps.push(step.action.to_string()),
-            }
-        }
-        let to_make = self.to_make(record)?;
-        if !to_make.is_empty() {
-            (self.may_build)(&to_make, destroy).map_err(Failure::Refused)?;
-        }
-        if unmade.is_empty() && !self.grown(record).is_empty() {
+        let Planned { steps, notes, .. } = self.ahead(record, destroy)?;
+        let is_made = steps.is_empty();
+        let stale = renewed.stale.iter().rev().filter_map(|step| step.undo.as_ref()).map(ToString::to_string);
+        let mut planned = Planned { steps: stale.chain(steps).collect(), notes, ..Planned::default() };
+        if is_made && !self.grown(record).is_empty() {
             match self.growth(record) {
                 Some(commands) => planned.steps.extend(commands.iter().map(|words| words.join(" "))),
                 None => planned.notes.extend(self.cannot_grow(record)),
@@ -154,10 +123,11 @@ impl Keeper<'_> {
         self.check_names(&record)?;
         self.may_mount(&record.desired)?;
         self.may_put_files(&record.desired)?;
-        let to_make = self.to_make(&record)?;
-        if !to_make.is_empty() {
-            (self.may_build)(&to_make, destroy).map_err(Failure::Refused)?;
+        let mut begun = record.clone();
+        if self.came_back_blank(&begun)?.is_ok_and(|blank| blank) {
+            (begun.begun, begun.done) = (0, 0);
         }
+        self.ahead(&begun, destroy)?;
         if !without.is_empty() {
             // Nothing is noted of a choice that is refused.
             for step in record.desired.build.steps.iter().filter(|step| record.desired.is_across_hosts(step))
@@ -179,7 +149,7 @@ impl Keeper<'_> {
             Err(error) if is_new => {
                 // What a kill may leave is left for the next call; what failed before anybody used it is taken away.
                 (self.tell)("taking away what was made");
-                match self.undo(&record.desired.name, true) {
+                match self.take_away(&record.desired.name, true, true) {
                     Ok(_) => Err(error),
                     Err(left) => Err(Failure::Refused(format!(
                         "{error}; and then: {left}; `ebb undo {} --destroy` tries again",
@@ -318,13 +288,16 @@ impl Keeper<'_> {
     /// Whether nothing of what steps make on devices is there, running or not.
     fn nothing_is_there(&self, record: &Record) -> Result<bool, Failure> {
         for step in &record.desired.build.steps {
-            if step.undo.as_ref().is_some_and(destroys)
-                && (self.now(step)? != StepState::Absent || self.wake(record, step)?.is_some())
-            {
+            if step.undo.as_ref().is_some_and(destroys) && self.is_there(record, step)? {
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// Whether anything of what `step` makes is there, running or not.
+    pub(super) fn is_there(&self, record: &Record, step: &BuildStep) -> Result<bool, Failure> {
+        Ok(self.now(step)? != StepState::Absent || self.wake(record, step)?.is_some())
     }
 
     /// Notes in `record` what tunables are before they are set.
@@ -337,26 +310,59 @@ impl Keeper<'_> {
         }
     }
 
-    /// Members that steps write to which are not begun and of which nothing is there: what they carry is not this array's.
-    fn to_make<'a>(&self, record: &'a Record) -> Result<Vec<&'a Member>, Failure> {
-        let mut members = Vec::new();
-        for step in record.desired.build.steps.iter().skip(record.begun) {
-            let Some(undo) = step.undo.as_ref().filter(|undo| destroys(undo)) else { continue };
-            let paths = written(undo);
-            let of_step: Vec<&Member> = record
-                .desired
-                .members
-                .iter()
-                .filter(|member| paths.contains(&member.path.as_str()))
-                .collect();
-            if !of_step.is_empty()
-                && self.now(step)? != StepState::Stands
-                && self.wake(record, step)?.is_none()
-            {
-                members.extend(of_step);
+    /// What would be done on devices now, judged as a whole: what does not stand is refused, started or made. Nothing is known of what
+    /// stands on something that does not run.
+    fn ahead(&self, record: &Record, destroy: bool) -> Result<Planned, Failure> {
+        let steps = &record.desired.build.steps;
+        let mut planned = Planned::default();
+        let mut members: Vec<&Member> = Vec::new();
+        // Steps that would be done, and those that stand again once something runs.
+        let (mut made, mut asleep): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
+        for (index, step) in steps.iter().enumerate() {
+            let Some(undo) = &step.undo else {
+                if let Some((_, owner)) = cut_off(record, index).filter(|_| !destroy) {
+                    self.is_unused(owner)?;
+                }
+                if index >= record.done && made.iter().any(|made| made + 1 == index) {
+                    made.push(index);
+                    planned.steps.push(step.action.to_string());
+                }
+                continue;
+            };
+            if stands_on_any(undo, &asleep, steps) {
+                asleep.push(index);
+                if record.done <= index {
+                    planned.notes.push(format!(
+                        "`{}`: whether that is needed is known only once what is below it runs",
+                        step.action
+                    ));
+                }
+                continue;
             }
+            // What stands on something that is not there cannot be asked.
+            let is_above = stands_on_any(undo, &made, steps);
+            let now = if is_above { StepState::Absent } else { self.found(record, index, step)? };
+            if now == StepState::Stands {
+                continue;
+            }
+            if let Some(words) = self.wake(record, step)? {
+                planned.steps.push(words.join(" "));
+                asleep.push(index);
+                continue;
+            }
+            if destroys(undo) {
+                self.may_be_made(record, index, undo, &now, destroy)?;
+                members.extend(self.to_write(record, index, undo, destroy, &made)?);
+                made.push(index);
+            } else if matches!(undo, BuildUndo::CloseCrypt { .. })
+                && formatted(steps, index).is_none_or(|formatted| !made.contains(&formatted))
+            {
+                asleep.push(index);
+            }
+            planned.steps.push(step.action.to_string());
         }
-        Ok(members)
+        (self.may_build)(&members, destroy).map_err(Failure::Refused)?;
+        Ok(planned)
     }
 
     /// The command that brings back what `step` made once and what is only not running; nothing where there is nothing.
@@ -384,6 +390,7 @@ impl Keeper<'_> {
     fn make(&self, record: &mut Record, by: By) -> Result<usize, Failure> {
         let mut count = 0;
         let mut index = 0;
+        let mut made = Vec::new();
         while let Some(step) = record.desired.build.steps.get(index).cloned() {
             self.next()?;
             let Some(undo) = &step.undo else {
@@ -401,6 +408,9 @@ impl Keeper<'_> {
                 continue;
             }
             let unconfirmed = record.begun > index && record.done <= index;
+            if record.done <= index {
+                self.is_as_designed(record, &step)?;
+            }
             let mut stands = now == StepState::Stands;
             if !stands && let Some(words) = self.wake(record, &step)? {
                 let gives_up = self.gives_up(record, &step)?;
@@ -422,10 +432,10 @@ impl Keeper<'_> {
                 continue;
             }
             self.may_be_made(record, index, undo, &now, by.destroys())?;
-            match by {
-                By::Boot => self.is_blank(record, undo, &step)?,
-                By::Person { destroy } => self.may_write(record, index, undo, destroy)?,
-            }
+            self.may_write(record, index, undo, by.destroys(), &made).map_err(|why| match by {
+                By::Boot => self.left_at_boot(record, &step, &why),
+                By::Person { .. } => why,
+            })?;
             if unconfirmed {
                 undo::undo(&self.sys, self.runner, undo)?;
                 (self.boundary)();
@@ -434,6 +444,7 @@ impl Keeper<'_> {
             self.write(record)?;
             pause_at("apply.begun");
             self.act(&step)?;
+            made.push(index);
             record.done = index + 1;
             self.write(record)?;
             count += 1;
@@ -475,7 +486,7 @@ impl Keeper<'_> {
     }
 
     /// Whether `words` brought back what `step` made. Of what was made once and does not come back, an error says why.
-    fn woken(
+    pub(super) fn woken(
         &self,
         step: &BuildStep,
         undo: &BuildUndo,
@@ -517,7 +528,7 @@ impl Keeper<'_> {
     }
 
     /// Does `step`, and waits until what it makes is there.
-    fn act(&self, step: &BuildStep) -> Result<(), Failure> {
+    pub(super) fn act(&self, step: &BuildStep) -> Result<(), Failure> {
         (self.tell)(&step.action.to_string());
         match &step.action {
             BuildAction::Run { program, arguments } => {
@@ -614,9 +625,12 @@ fn belonging(steps: &[BuildStep], index: usize) -> usize {
     steps.iter().skip(index + 1).take_while(|step| step.undo.is_none()).count()
 }
 
-fn stands_on_any(undo: &BuildUndo, unmade: &[usize], record: &Record) -> bool {
-    let below = unmade.iter().filter_map(|index| record.desired.build.steps[*index].undo.as_ref());
-    destroys(undo) && below.filter(|below| destroys(below)).any(|below| undo.stands_on(below))
+/// Whether a step that makes something stands on any of those at `below`.
+fn stands_on_any(undo: &BuildUndo, below: &[usize], steps: &[BuildStep]) -> bool {
+    let on_device =
+        || written(undo).iter().filter_map(|path| base(steps, path)).any(|base| below.contains(&base));
+    let mut below_too = below.iter().filter_map(|index| steps[*index].undo.as_ref());
+    destroys(undo) && (below_too.any(|below| destroys(below) && undo.stands_on(below)) || on_device())
 }
 
 /// Refuses to leave hosts out of what `is_new`.

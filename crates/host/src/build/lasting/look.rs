@@ -9,7 +9,7 @@ use crate::probe::tables;
 use crate::probe::{Content, signature};
 use crate::sys::md::Synced;
 use crate::{at_work, sys};
-use ebbtide_model::plan::build::{BuildStep, BuildUndo};
+use ebbtide_model::plan::build::{BuildAction, BuildStep, BuildUndo};
 use ebbtide_model::shown::Shown;
 use ebbtide_provision::status::{Activity, ArraySeen};
 use ebbtide_provision::{AtWork, Desired, Member, Phase, Record};
@@ -38,6 +38,16 @@ pub(super) fn destroys(undo: &BuildUndo) -> bool {
             | BuildUndo::RemoveLv { .. }
             | BuildUndo::WipeContent { .. }
     )
+}
+
+/// What blkid calls the content that `action` makes.
+fn kind_made(action: &BuildAction) -> Option<&str> {
+    let BuildAction::Run { program, .. } = action else { return None };
+    match program.as_str() {
+        "cryptsetup" => Some("crypto_LUKS"),
+        "mkswap" => Some("swap"),
+        other => other.strip_prefix("mkfs."),
+    }
 }
 
 /// The devices that a step writes to.
@@ -71,10 +81,14 @@ impl Keeper<'_> {
                 is(lvm::is_there(runner, volume)? && self.sys.at(&Path::new("/dev").join(volume)).exists())
             }
             BuildUndo::WipeContent { device, label, .. } => {
-                match undo::to_wipe(sys, runner, device, label, None) {
-                    Ok(_) => StepState::Stands,
-                    Err(undo::Outcome::Left(what)) => StepState::Other(what),
-                    Err(_) => StepState::Absent,
+                match (undo::to_wipe(sys, runner, device, label, None), kind_made(&step.action)) {
+                    (Ok(found), Some(wanted)) if found.kind != wanted => StepState::Other(format!(
+                        "{device} carries {} with the label {label}, and the design wants {wanted}",
+                        found.kind
+                    )),
+                    (Ok(_), _) => StepState::Stands,
+                    (Err(undo::Outcome::Left(what)), _) => StepState::Other(what),
+                    (Err(_), _) => StepState::Absent,
                 }
             }
             BuildUndo::CloseCrypt { name } => {

@@ -2,9 +2,10 @@
 
 use super::look::{destroys, written};
 use super::{Failure, Keeper, StepState};
-use crate::build::{mdadm, run, undo};
+use crate::build::{Differs, lvm, mdadm, run, undo};
 use ebbtide_model::plan::build::{BuildAction, BuildStep, BuildUndo};
 use ebbtide_provision::{Class, Member, Record};
+use std::path::Path;
 
 impl Keeper<'_> {
     /// What there is of the step at `index`. Of content that was begun here and not confirmed its own checker says whether it is whole: one
@@ -49,51 +50,103 @@ impl Keeper<'_> {
         let content = matches!(undo, BuildUndo::WipeContent { .. });
         match now {
             _ if destroy => Ok(()),
-            StepState::Other(what) if content || record.begun <= index => Err(may_be_lost(what)),
+            StepState::Other(what) if content => Err(may_be_lost(what)),
             _ if record.begun > index => self.is_unused(undo),
             _ => Ok(()),
         }
     }
 
-    /// Refuses to write to members that may be somebody's by now, and to make an array over some that carry it.
+    /// The members that a step writes to, of which the door has the last word. Refuses to make an array over members that carry it already,
+    /// and to write to what other steps have made where somebody may have stored something: unless this apply has done them (`made`).
+    pub(super) fn to_write<'a>(
+        &self,
+        record: &'a Record,
+        index: usize,
+        undo: &BuildUndo,
+        destroy: bool,
+        made: &[usize],
+    ) -> Result<Vec<&'a Member>, Failure> {
+        let mut paths = written(undo);
+        if let BuildUndo::StopMd { device, uuid, members } = undo {
+            let own = mdadm::carriers(&self.sys, self.runner, uuid, members)?;
+            if !own.is_empty() && record.begun <= index {
+                return Err(Failure::Refused(format!(
+                    "some members of {device} carry it already, and mdadm does not start it from them: see `mdadm --examine` of each; \
+                     nothing is made over them"
+                )));
+            }
+            if !own.is_empty() && !destroy {
+                return Err(may_be_lost(&format!(
+                    "making {device} was interrupted, and mdadm does not start it from the members that carry it"
+                )));
+            }
+            if own.is_empty()
+                && let Some(other) = mdadm::arrays(&self.sys, self.runner, uuid)?.first()
+            {
+                return Err(Failure::Refused(format!(
+                    "/dev/{other} has the uuid of {device} and does not stand on these members: stop it first (`mdadm --stop /dev/{other}`)"
+                )));
+            }
+            paths.retain(|path| !own.contains(path));
+        }
+        let (members, built): (Vec<&str>, Vec<&str>) = paths
+            .into_iter()
+            .partition(|path| record.desired.members.iter().any(|member| member.path == *path));
+        for path in built {
+            let is_new =
+                made_by(&record.desired.build.steps, path).is_some_and(|maker| made.contains(&maker));
+            if !destroy
+                && !is_new
+                && let Some(what) = undo::carries(&self.sys, self.runner, path)
+            {
+                return Err(may_be_lost(&what));
+            }
+        }
+        Ok(record.desired.members.iter().filter(|member| members.contains(&member.path.as_str())).collect())
+    }
+
+    /// Refuses to write to what may be somebody's by now.
     pub(super) fn may_write(
         &self,
         record: &Record,
         index: usize,
         undo: &BuildUndo,
         destroy: bool,
+        made: &[usize],
     ) -> Result<(), Failure> {
-        let paths = written(undo);
-        let mut strangers = Vec::new();
-        for member in record.desired.members.iter().filter(|member| paths.contains(&member.path.as_str())) {
-            let own = match undo {
-                BuildUndo::StopMd { uuid, .. } => {
-                    mdadm::is_on(&self.sys, self.runner, uuid, std::slice::from_ref(&member.path))?
-                }
-                _ => false,
-            };
-            if !own {
-                strangers.push(member);
+        let members = self.to_write(record, index, undo, destroy, made)?;
+        (self.may_build)(&members, destroy).map_err(Failure::Refused)
+    }
+
+    /// Refuses to take an array or a logical volume that is there for what `step` would make, where it was made otherwise.
+    pub(super) fn is_as_designed(&self, record: &Record, step: &BuildStep) -> Result<(), Failure> {
+        let BuildAction::Run { arguments, .. } = &step.action else { return Ok(()) };
+        let (device, differs) = match &step.undo {
+            Some(BuildUndo::StopMd { device, uuid, members }) => {
+                (device.clone(), mdadm::differs(&self.sys, self.runner, uuid, members, arguments)?)
             }
-        }
-        match undo {
-            BuildUndo::StopMd { device, members, .. }
-                if record.begun <= index && strangers.len() < members.len() =>
-            {
-                Err(Failure::Refused(format!(
-                    "some members of {device} carry it already, and mdadm does not start it from them: see `mdadm --examine` of each; \
-                     nothing is made over them"
-                )))
+            Some(BuildUndo::RemoveLv { volume }) => {
+                (format!("/dev/{volume}"), lvm::differs(self.runner, volume, arguments)?)
             }
-            _ => (self.may_build)(&strangers, destroy).map_err(Failure::Refused),
-        }
+            _ => return Ok(()),
+        };
+        let Some(Differs { property, is, wanted }) = differs else { return Ok(()) };
+        let name = &record.desired.name;
+        Err(Failure::Refused(format!(
+            "{device} is on these members already: its {property} is {is}, and the design wants {wanted}. To keep it, apply the design that \
+             made it. To lose it, apply that design and then `ebb undo {name} --destroy`"
+        )))
     }
 
     /// Refuses where a group, a volume or a mapping of a name that is wanted is there, and what it should stand on is not: it is somebody's.
+    /// An array that is there is compared with the design.
     pub(super) fn check_names(&self, record: &Record) -> Result<(), Failure> {
         let mut absent: Vec<&BuildUndo> = Vec::new();
         for (index, step) in record.desired.build.steps.iter().enumerate() {
             let Some(undo) = &step.undo else { continue };
+            if record.done <= index {
+                self.is_as_designed(record, step)?;
+            }
             let name = match undo {
                 BuildUndo::RemoveVg { name } => Some(format!("the volume group {name}")),
                 BuildUndo::RemoveLv { volume } => Some(format!("the logical volume {volume}")),
@@ -119,31 +172,26 @@ impl Keeper<'_> {
     pub(super) fn is_unused(&self, undo: &BuildUndo) -> Result<(), Failure> {
         let devices = match undo {
             BuildUndo::StopMd { uuid, .. } => mdadm::arrays(&self.sys, self.runner, uuid)?,
-            BuildUndo::RemoveLv { volume } => vec![volume.clone()],
+            BuildUndo::RemoveLv { volume } if lvm::is_there(self.runner, volume)? => vec![volume.clone()],
             _ => Vec::new(),
         };
-        let carries = |name: &String| undo::carries(&self.sys, self.runner, &format!("/dev/{name}"));
+        let carries = |name: &String| {
+            let device = format!("/dev/{name}");
+            let is_there = self.sys.at(Path::new(&device)).exists();
+            let unseen = || Some(format!("{device} does not run, so that what it carries cannot be told"));
+            if is_there { undo::carries(&self.sys, self.runner, &device) } else { unseen() }
+        };
         devices.iter().find_map(carries).map_or(Ok(()), |what| Err(may_be_lost(&what)))
     }
 
-    /// Refuses to go on at boot where a member that is written to is not blank: it may be somebody's since the boot that was interrupted.
-    pub(super) fn is_blank(
-        &self,
-        record: &Record,
-        undo: &BuildUndo,
-        step: &BuildStep,
-    ) -> Result<(), Failure> {
-        let paths = written(undo);
-        let members: Vec<&Member> =
-            record.desired.members.iter().filter(|member| paths.contains(&member.path.as_str())).collect();
-        (self.may_build)(&members, false).map_err(|why| {
-            let name = &record.desired.name;
-            Failure::Refused(format!(
-                "making {name} anew was interrupted at `{}`, and not all of its members are blank: {why}; `ebb apply` with its experiment makes \
-                 it, `ebb undo {name}` takes it out of this host",
-                step.action
-            ))
-        })
+    /// Why a boot does not go on with what another one began, where `why` is what stands against it.
+    pub(super) fn left_at_boot(&self, record: &Record, step: &BuildStep, why: &Failure) -> Failure {
+        let name = &record.desired.name;
+        Failure::Refused(format!(
+            "making {name} anew was interrupted at `{}`, and not all that it writes to is blank: {why}; `ebb apply` with its experiment makes \
+             it, `ebb undo {name}` takes it out of this host",
+            step.action
+        ))
     }
 
     /// That what was made once is gone, and why it is not made again.
@@ -163,6 +211,31 @@ impl Keeper<'_> {
         };
         format!("{what}; {remedy}, or take it out of this host with `ebb undo {name}`")
     }
+}
+
+/// The step that makes the device at `path`.
+pub(super) fn base(steps: &[BuildStep], path: &str) -> Option<usize> {
+    let makes = |undo: &BuildUndo| match undo {
+        BuildUndo::StopMd { device, .. } => device == path,
+        BuildUndo::RemoveLv { volume } => path.strip_prefix("/dev/") == Some(volume),
+        BuildUndo::CloseCrypt { name } => path.strip_prefix("/dev/mapper/") == Some(name),
+        _ => false,
+    };
+    steps.iter().position(|step| step.undo.as_ref().is_some_and(makes))
+}
+
+/// The step that makes what is on the device at `path` new: of an encrypted one that which formats what is below it.
+pub(super) fn made_by(steps: &[BuildStep], path: &str) -> Option<usize> {
+    let base = base(steps, path)?;
+    match steps[base].undo {
+        Some(BuildUndo::CloseCrypt { .. }) => formatted(steps, base),
+        _ => Some(base),
+    }
+}
+
+/// The step that formats what the one at `index` opens.
+pub(super) fn formatted(steps: &[BuildStep], index: usize) -> Option<usize> {
+    steps[..index].iter().rposition(|step| matches!(step.undo, Some(BuildUndo::WipeContent { .. })))
 }
 
 /// The command that tells whether content of `kind` on `device` is whole, and changes nothing; nothing for what is written in one piece.

@@ -7,6 +7,7 @@
 
 mod interleaved;
 mod interrupted;
+mod kept;
 mod machine;
 
 use super::*;
@@ -161,9 +162,10 @@ fn everything_is_back_after_a_boot_and_after_an_undo_that_keeps_data() {
 
 #[test]
 fn a_step_that_fails_takes_what_was_made_with_it() {
-    for (stack, lines) in STACKS {
+    for ((stack, lines), leftovers) in STACKS.iter().zip([false, true].repeat(STACKS.len())) {
         for fails in 0.. {
             let machine = Machine::new();
+            machine.leftovers.set(leftovers);
             let before = machine.everything();
             let desired = machine.desired(lines, ebbtide_provision::Class::Persistent);
             machine.fail_at(fails);

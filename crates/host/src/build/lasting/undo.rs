@@ -1,8 +1,9 @@
 //! Taking away what was made, and nothing else.
 
-use super::look::destroys;
+use super::look::{destroys, written};
+use super::refuse::{base, formatted};
 use super::{Failure, Keeper, Planned, StepState};
-use crate::build::{identity, lvm, mdadm, run, undo};
+use crate::build::{BuildError, identity, lvm, mdadm, run, undo};
 use crate::judge;
 use crate::probe::tables::Mount;
 use crate::sys;
@@ -31,20 +32,34 @@ impl Keeper<'_> {
     /// # Errors
     /// When there is no such record, or something cannot be put back: it is still in use.
     pub fn undo(&self, name: &str, destroy: bool) -> Result<Undone, Failure> {
+        self.take_away(name, destroy, false)
+    }
+
+    /// [`undo`](Self::undo); with `is_new` of what a failing apply has just made, on which there is nothing of anybody's.
+    pub(super) fn take_away(&self, name: &str, destroy: bool, is_new: bool) -> Result<Undone, Failure> {
         // Where there is nothing to take away, nothing is made either.
         let unknown = self.record(name).is_ok_and(|record| record.is_none());
         let _lock = if unknown { None } else { Some(self.lock("ebb undo", name)?) };
         let record = self.record(name).map_err(|bad| Failure::file(&bad.path, bad.what))?;
         let mut record = record.ok_or_else(|| no_such(name))?;
         let mut undone = Undone::default();
-        let steps: Vec<BuildUndo> =
-            record.desired.build.steps.iter().filter_map(|step| step.undo.clone()).collect();
+        let steps: Vec<(usize, BuildStep)> = record.desired.build.steps.iter().cloned().enumerate().collect();
+        let undos =
+            || steps.iter().rev().filter_map(|(index, step)| Some((*index, step, step.undo.as_ref()?)));
+        let before = record.clone();
+        let is_own = |index: usize| is_new || was_erased(&before, index);
         if record.phase != Phase::Undoing {
+            // Content that an apply had begun may be somebody's by now.
+            if let Some((done, BuildStep { undo: Some(BuildUndo::WipeContent { .. }), .. })) =
+                steps.get(record.done)
+            {
+                record.begun = *done;
+            }
             record.phase = Phase::Undoing;
             self.write(&record)?;
         }
         // What is in use keeps everything: nothing else is touched then.
-        for undo in steps.iter().rev().filter(|undo| uses(undo)) {
+        for (.., undo) in undos().filter(|(.., undo)| uses(undo)) {
             let _ = self.put_back(undo, &mut undone)?;
         }
         self.refuse_mounted(&record, false)?;
@@ -54,18 +69,30 @@ impl Keeper<'_> {
         // initramfs would get lines of its own.
         let after = || record.desired.after.iter();
         self.after(after().filter(|words| !Initramfs::is_made_by(words)))?;
+        let unseen = if destroy && !is_new { self.start_all(&record, &mut undone)? } else { Vec::new() };
         // What is somebody's by now keeps what it stands on.
         let mut kept: Vec<&BuildUndo> = Vec::new();
-        for undo in steps.iter().rev().filter(|undo| !uses(undo)) {
-            let carries = destroys(undo) && kept.iter().any(|above| above.stands_on(undo));
-            let others = self.is_of_others(&record, undo)?;
+        for (index, step, undo) in undos().filter(|(.., undo)| !uses(undo)) {
+            let carries = kept.iter().any(|above| above.stands_on(undo));
+            let others = self.is_of_others(&record, step, destroy && !carries, is_own(index))?;
             if let Some(what) = &others {
                 undone.left.push(what.clone());
             }
-            let is_kept = if carries || others.is_some() {
+            let stays = others.is_some() || unseen.contains(&index) || carries && destroys(undo);
+            if destroy
+                && destroys(undo)
+                && kept.is_empty()
+                && !stays
+                && !matches!(self.is_there(&record, step), Ok(false))
+            {
+                // Whatever is left of it after a kill is known to be nobody's.
+                (record.begun, record.done) = (record.begun.max(index + 1), index);
+                self.write(&record)?;
+            }
+            let is_kept = if stays {
                 true
             } else if destroy || !destroys(undo) {
-                self.put_back(undo, &mut undone)?
+                self.put_back(undo, &mut undone)? || carries
             } else {
                 false
             };
@@ -82,6 +109,57 @@ impl Keeper<'_> {
         Ok(undone)
     }
 
+    /// Starts what is on members, does not run and carries more, so that this can be looked at. The steps of which it cannot.
+    fn start_all(&self, record: &Record, undone: &mut Undone) -> Result<Vec<usize>, Failure> {
+        let mut unseen: Vec<usize> = Vec::new();
+        let steps = &record.desired.build.steps;
+        for (index, step) in steps.iter().enumerate() {
+            let Some(undo) = &step.undo else { continue };
+            let mut below = unseen.iter().filter_map(|below| steps[*below].undo.as_ref());
+            if destroys(undo) && below.any(|below| undo.stands_on(below)) {
+                unseen.push(index);
+                continue;
+            }
+            let mut above = steps[index + 1..].iter().filter_map(|step| step.undo.as_ref());
+            if !above.any(|above| destroys(above) && above.stands_on(undo)) {
+                continue;
+            }
+            let below = match undo {
+                BuildUndo::CloseCrypt { .. } => formatted(steps, index),
+                _ => None,
+            };
+            if !(below.is_some() || resting(undo).is_some()) || self.now(step)? == StepState::Stands {
+                continue;
+            }
+            let started = match (below, self.wake(record, step)) {
+                (Some(below), _) if self.now(&steps[below])? == StepState::Stands => {
+                    self.act(step).map(|()| true)
+                }
+                (None, Ok(Some(words))) => self.woken(step, undo, &words, false),
+                (None, Err(why)) => Err(why),
+                _ => continue,
+            };
+            let why = match started {
+                Ok(true) => continue,
+                Err(why @ Failure::Build(BuildError::Stopped)) => return Err(why),
+                Err(why) => format!(" ({why})"),
+                Ok(false) => String::new(),
+            };
+            // Of what was cut off while it was made, or erased, some is missing, and nobody has used it.
+            let made_by = below.unwrap_or(index);
+            let is_cut_off = record.begun > made_by && record.done <= made_by;
+            if is_cut_off && written(undo).iter().all(|path| self.sys.at(Path::new(path)).exists()) {
+                continue;
+            }
+            undone.left.push(format!(
+                "{} does not start, so that what is on it cannot be looked at{why}",
+                shown(undo)
+            ));
+            unseen.push(index);
+        }
+        Ok(unseen)
+    }
+
     /// What [`undo`](Self::undo) would do now; touches nothing.
     ///
     /// # Errors
@@ -91,19 +169,34 @@ impl Keeper<'_> {
         let record = record.ok_or_else(|| no_such(name))?;
         self.refuse_mounted(&record, true)?;
         let mut planned = Planned::default();
-        let steps = || record.desired.build.steps.iter().rev();
+        let steps = || record.desired.build.steps.iter().enumerate().rev();
         let of = |step: &BuildStep| step.undo.as_ref().is_some_and(uses);
-        for step in steps().filter(|step| of(step)).chain(steps().filter(|step| !of(step))) {
+        let mut kept: Vec<&BuildUndo> = Vec::new();
+        for (index, step) in steps().filter(|(_, step)| of(step)).chain(steps().filter(|(_, step)| !of(step)))
+        {
             let Some(undo) = &step.undo else { continue };
+            let now = self.now(step)?;
+            let is_asleep = destroy
+                && resting(undo).is_some()
+                && now == StepState::Absent
+                && self.wake(&record, step)?.is_some();
+            if is_asleep {
+                let note =
+                    "is started first: what somebody else has put on it is left, with all that it stands on";
+                planned.notes.push(format!("{} {note}", shown(undo)));
+            }
+            let carries = kept.iter().any(|above| above.stands_on(undo));
+            let others = self.is_of_others(&record, step, destroy && !carries, was_erased(&record, index))?;
+            if carries || others.is_some() {
+                kept.push(undo);
+            }
             // What a tunable of an array was before goes with the array.
             let goes = matches!(undo, BuildUndo::RestoreQueue { old: None, .. });
-            if goes || self.now(step)? == StepState::Absent {
-                continue;
-            }
-            if destroy || !destroys(undo) {
-                planned.steps.push(undo.to_string());
-            } else {
-                planned.steps.extend(resting(undo));
+            match others {
+                Some(what) => planned.notes.push(format!("left alone: {what}")),
+                None if goes || now == StepState::Absent && !is_asleep => {}
+                None if destroy && !carries || !destroys(undo) => planned.steps.push(undo.to_string()),
+                None => planned.steps.extend(resting(undo)),
             }
         }
         planned.files = self.taken(&record)?;
@@ -133,9 +226,26 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// Whose a volume group or volume of this name is, where it is not this array's alone.
-    fn is_of_others(&self, record: &Record, undo: &BuildUndo) -> Result<Option<String>, Failure> {
+    /// Why what `step` made is not this array's alone: of content only where that is to be erased. With `is_own` leftovers of its own content
+    /// do not count.
+    fn is_of_others(
+        &self,
+        record: &Record,
+        step: &BuildStep,
+        erases: bool,
+        is_own: bool,
+    ) -> Result<Option<String>, Failure> {
+        let Some(undo) = &step.undo else { return Ok(None) };
         let group = match undo {
+            BuildUndo::WipeContent { device, .. } if erases => {
+                return Ok(match self.now(step)? {
+                    StepState::Other(what) => Some(what),
+                    StepState::Absent if !is_own && base(&record.desired.build.steps, device).is_some() => {
+                        undo::carries(&self.sys, self.runner, device)
+                    }
+                    _ => None,
+                });
+            }
             BuildUndo::RemoveVg { name } => name.as_str(),
             BuildUndo::RemoveLv { volume } => {
                 volume.split_once('/').map_or(volume.as_str(), |(group, _)| group)
@@ -290,6 +400,21 @@ fn resting(undo: &BuildUndo) -> Option<String> {
         BuildUndo::StopMd { device, .. } => Some(format!("mdadm --stop {device}")),
         BuildUndo::RemoveLv { volume } => Some(format!("lvchange --activate n {volume}")),
         _ => None,
+    }
+}
+
+/// Whether an undo that was ended before it was done had looked at what the step at `index` made, and begun to erase it.
+fn was_erased(record: &Record, index: usize) -> bool {
+    record.phase == Phase::Undoing && record.begun > index && record.done <= index
+}
+
+/// The device that `undo` would take away.
+fn shown(undo: &BuildUndo) -> String {
+    match undo {
+        BuildUndo::StopMd { device, .. } => device.clone(),
+        BuildUndo::RemoveLv { volume } => format!("/dev/{volume}"),
+        BuildUndo::CloseCrypt { name } => format!("/dev/mapper/{name}"),
+        other => other.to_string(),
     }
 }
 

@@ -70,13 +70,15 @@ fn a_boot_goes_on_with_what_one_before_it_began_and_writes_over_nothing() {
                     machine.must_be_healthy(&story);
                     refused += 1;
                 }
-                let (machine, desired, _) = begun();
-                machine.somebody_formats();
-                machine.power_off();
-                machine.boot();
-                assert!(machine.has_data(), "{story}: a boot");
-                let _ = machine.keep(|keeper| keeper.apply(desired.clone(), false, &[]));
-                assert!(machine.has_data(), "{story}: an apply");
+                for somebody in [Machine::somebody_formats, Machine::somebody_writes] {
+                    let (machine, desired, _) = begun();
+                    somebody(&machine);
+                    machine.power_off();
+                    machine.boot();
+                    assert!(machine.has_data(), "{story}: a boot");
+                    let _ = machine.keep(|keeper| keeper.apply(desired.clone(), false, &[]));
+                    assert!(machine.has_data(), "{story}: an apply");
+                }
             }
         }
     }
@@ -93,8 +95,10 @@ fn an_undo_leaves_what_is_somebody_s_with_all_that_it_stands_on() {
         machine.stop("swap:");
         machine.stop("crypt:");
         machine.somebody_formats();
+        let planned = machine.keep(|keeper| keeper.plan_undo("data", true)).expect("plans");
         let undone = machine.keep(|keeper| keeper.undo("data", true)).expect("undoes");
         assert!(machine.has_data() && !undone.left.is_empty(), "{stack}: {undone:?}");
+        assert_eq!(planned.steps.len(), undone.steps, "{stack}: {planned:#?}, {undone:#?}");
         let below =
             machine.disks().keys().filter(|key| key.starts_with("super:") || key.starts_with("pv:")).count();
         assert_eq!(below > 0, stack != "one disk", "{stack}: {:?}", machine.disks());
@@ -123,7 +127,8 @@ fn an_apply_that_was_killed_writes_over_nothing_that_came_to_be_since() {
     for (stack, lines) in STACKS {
         for kind in kinds() {
             for number in 0.. {
-                let kill = kind(number);
+                let (kill, somebody) =
+                    (kind(number / 2), [Machine::somebody_formats, Machine::somebody_writes][number % 2]);
                 let machine = Machine::new();
                 let desired = machine.desired(lines, Class::Persistent);
                 let apply = |machine: &Machine| {
@@ -132,11 +137,16 @@ fn an_apply_that_was_killed_writes_over_nothing_that_came_to_be_since() {
                 if !killed(&machine, kill, |machine| apply(machine).expect("applies")) {
                     break;
                 }
-                machine.somebody_formats();
+                somebody(&machine);
                 let planned = machine.keep(|keeper| keeper.plan(desired.clone(), false, &[])).map(drop);
                 let applied = apply(&machine);
                 assert!(machine.has_data(), "{stack}, {kill:?}: {applied:?}");
-                assert_eq!(planned.is_err(), applied.is_err(), "{stack}, {kill:?}: {planned:?}, {applied:?}");
+                // Only an attempt to start it shows that an array was made in part.
+                let in_part = matches!(kill, Kill::Of(_, Torn::Within));
+                assert!(
+                    planned.is_err() == applied.is_err() || in_part && planned.is_ok(),
+                    "{stack}, {kill:?}: {planned:?}, {applied:?}"
+                );
             }
         }
     }

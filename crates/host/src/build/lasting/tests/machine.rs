@@ -60,6 +60,8 @@ pub struct Machine {
     pub mounts_nothing: Cell<bool>,
     /// Lines of the table of mounts that somebody else made.
     other_mounts: RefCell<String>,
+    /// Whether arrays that are made show bytes that their members had before.
+    pub leftovers: Cell<bool>,
 }
 
 fn system() -> System {
@@ -112,6 +114,7 @@ impl Machine {
             mounts_nothing: Cell::new(false),
             other_mounts: RefCell::default(),
             ran: RefCell::default(),
+            leftovers: Cell::new(false),
         };
         for number in 0..DISKS {
             machine.tunables(&format!("vol{number}"));
@@ -387,15 +390,30 @@ impl Machine {
 
     /// Somebody makes a file system on the uppermost device that is there, without a label, and stores data in it.
     pub fn somebody_formats(&self) {
+        let place = self.uppermost(false);
+        let mut disks = self.disks.borrow_mut();
+        disks.insert(format!("on:{place}"), "ext4".into());
+        disks.insert(format!("data:{place}"), "precious".into());
+    }
+
+    /// Somebody writes data without any signature to the uppermost device that is there, over whatever is on it.
+    pub fn somebody_writes(&self) {
+        let place = self.uppermost(true);
+        let mut disks = self.disks.borrow_mut();
+        disks.remove(&format!("on:{place}"));
+        disks.insert(format!("data:{place}"), "precious".into());
+        drop(disks);
+        self.publish();
+    }
+
+    fn uppermost(&self, even_encrypted: bool) -> String {
         let built = self.running.borrow().keys().find_map(|key| match key.split_once(':')? {
+            ("crypt", name) if even_encrypted => Some(format!("/dev/mapper/{name}")),
             ("md", device) => Some(device.to_owned()),
             ("lv", volume) => Some(format!("/dev/{volume}")),
             _ => None,
         });
-        let place = self.place(&built.unwrap_or_else(|| disk(0)));
-        let mut disks = self.disks.borrow_mut();
-        disks.insert(format!("on:{place}"), "ext4".into());
-        disks.insert(format!("data:{place}"), "precious".into());
+        self.place(&built.unwrap_or_else(|| disk(0)))
     }
 
     pub fn count(&self, what: &str) -> usize {

@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// Bytes of what a device that was made begins with, and of the data after that.
+pub(super) const HEADER: usize = 4096;
+
 impl Machine {
     pub fn power_off(&self) {
         self.running.borrow_mut().clear();
@@ -175,10 +178,27 @@ impl Machine {
         for place in ["dev/md", "dev/mapper", "dev/data"] {
             let _ = fs::remove_dir_all(self.at(place));
         }
-        let node = |path: &str| {
+        let write = |path: &str, bytes: &[u8]| {
             let path = self.at(path);
             fs::create_dir_all(path.parent().expect("has a parent")).expect("makes");
-            fs::write(path, "").expect("writes");
+            fs::write(path, bytes).expect("writes");
+        };
+        let node = |path: &str| write(path, b"");
+        // What a device that was made reads as: a header's place, which blkid is asked about, and data.
+        let is_written =
+            |place: &str| ["data", "left"].iter().any(|kind| disks.contains_key(&format!("{kind}:{place}")));
+        let built_node = |path: &str, place: &str| {
+            let on = |place: &str| disks.get(&format!("on:{place}")).map_or("", String::as_str);
+            let inner = format!("crypt:{place}");
+            let header = u8::from(!on(place).is_empty() || is_written(place));
+            let is_used = !on(&inner).is_empty() || is_written(&inner);
+            let data = u8::from(is_written(place) || is_used);
+            if place.starts_with("crypt:") {
+                // What was never written reads as noise.
+                write(path, &[1; HEADER]);
+            } else {
+                write(path, &[[header; HEADER], [data; HEADER]].concat());
+            }
         };
         for number in 0..DISKS {
             let path = disk(number);
@@ -193,7 +213,7 @@ impl Machine {
         for (key, value) in running.iter() {
             match key.split_once(':') {
                 Some(("md", device)) => {
-                    node(device);
+                    built_node(device, &format!("md:{value}"));
                     let md = block.join("md127/md");
                     fs::create_dir_all(&md).expect("makes");
                     for (member, _) in
@@ -204,15 +224,16 @@ impl Machine {
                         fs::create_dir_all(md.join(format!("dev-{name}"))).expect("makes");
                         fs::write(md.join(format!("dev-{name}/state")), "in_sync").expect("writes");
                     }
-                    node("/dev/md127");
+                    built_node("/dev/md127", &format!("md:{value}"));
                     built = true;
                 }
                 Some(("lv", volume)) => {
-                    node(&format!("/dev/{volume}"));
+                    built_node(&format!("/dev/{volume}"), &format!("/dev/{volume}"));
                     built = true;
                 }
                 Some(("crypt", name)) => {
-                    node(&format!("/dev/mapper/{name}"));
+                    let path = format!("/dev/mapper/{name}");
+                    built_node(&path, &self.place(&path));
                     built = true;
                 }
                 Some(("swap", device)) => swaps.push_str(&format!("{device} partition 1000 0 3\n")),

@@ -53,6 +53,13 @@ impl Runner for Machine {
 }
 
 impl Machine {
+    /// What is made at `place` shows what was on its members before, where that is asked for.
+    fn has_leftovers(&self, place: &str) {
+        if self.leftovers.get() {
+            self.disks.borrow_mut().insert(format!("left:{place}"), "x".into());
+        }
+    }
+
     fn answer(&self, program: &str, words: &[&str], torn: bool) -> (i32, String) {
         let root = self.root.path().display().to_string();
         let words: Vec<String> = words.iter().map(|word| word.replace(&root, "")).collect();
@@ -95,8 +102,17 @@ impl Machine {
                 uuid.map_or_else(|| fail("no such array"), |uuid| (0, format!("MD_UUID={uuid}\n")))
             }
             ("mdadm", "--examine") => {
-                let found = self.disks.borrow().get(&format!("super:{last}")).cloned();
-                found.map_or_else(|| fail("no superblock"), |uuid| (0, format!("MD_UUID={uuid}\n")))
+                let disks = self.disks.borrow();
+                let Some(uuid) = disks.get(&format!("super:{last}")) else { return fail("no superblock") };
+                let how = disks.get(&format!("how:{uuid}")).cloned().unwrap_or_default();
+                let said = |option: &str, name: &str, before: &str| {
+                    let value = how.split(' ').find_map(|word| word.strip_prefix(option));
+                    value.map_or_else(String::new, |value| format!("  {name} : {before}{value}\n"))
+                };
+                let level = said("--level=", "Raid Level", "raid");
+                let [devices, chunk] = [("--raid-devices=", "Raid Devices"), ("--chunk=", "Chunk Size")]
+                    .map(|(option, name)| said(option, name, ""));
+                (0, format!("MD_UUID={uuid}\n{level}{devices}{chunk}"))
             }
             ("mdadm", "--create") => {
                 let (device, uuid) = (words[1].to_owned(), option("--uuid").expect("has a uuid"));
@@ -111,6 +127,8 @@ impl Machine {
                     self.disks.borrow_mut().insert(format!("super:{member}"), uuid.clone());
                 }
                 self.disks.borrow_mut().insert(format!("size:{uuid}"), members.len().to_string());
+                self.disks.borrow_mut().insert(format!("how:{uuid}"), words.join(" "));
+                self.has_leftovers(&format!("md:{uuid}"));
                 if !torn {
                     self.running.borrow_mut().insert(format!("md:{device}"), uuid);
                 }
@@ -197,9 +215,12 @@ impl Machine {
                 let mut disks = self.disks.borrow_mut();
                 // It wipes signatures.
                 disks.remove("on:/dev/data/data");
+                disks.insert("how:/dev/data/data".into(), words.join(" "));
                 if disks.insert("lv:data/data".into(), "1".into()).is_some() {
                     return fail("exists already");
                 }
+                drop(disks);
+                self.has_leftovers("/dev/data/data");
                 if !torn {
                     self.running.borrow_mut().insert("lv:data/data".into(), "x".into());
                 }
@@ -228,8 +249,20 @@ impl Machine {
                 (0, String::new())
             }
             ("lvs", _) => {
-                let there = self.disks.borrow().contains_key("lv:data/data");
-                rows("lv", there.then(|| "{\"lv_name\":\"data\"}".to_owned()).into_iter().collect())
+                let disks = self.disks.borrow();
+                let there = disks.contains_key("lv:data/data");
+                let how = disks.get("how:/dev/data/data").cloned().unwrap_or_default();
+                let said = |option: &str| {
+                    how.split(' ').skip_while(|word| *word != option).nth(1).unwrap_or("0k").to_owned()
+                };
+                let row = || {
+                    let stripes = how.matches("/dev/").count();
+                    let (kind, size) = (said("--type"), said("--stripesize").replace('k', ".00k"));
+                    format!(
+                        "{{\"lv_name\":\"data\",\"segtype\":\"{kind}\",\"stripes\":\"{stripes}\",\"stripe_size\":\"{size}\"}}"
+                    )
+                };
+                rows("lv", there.then(row).into_iter().collect())
             }
             ("lvchange", _) if option("--activate").as_deref() == Some("y") => {
                 self.running.borrow_mut().insert("lv:data/data".into(), "x".into());
@@ -247,10 +280,12 @@ impl Machine {
                     .retain(|key, _| !key.contains("data/data") && !key.starts_with("taken:"));
                 (0, String::new())
             }
-            ("cryptsetup", "status") => (
-                if self.running.borrow().contains_key(&format!("crypt:{last}")) { 0 } else { 4 },
-                String::new(),
-            ),
+            ("cryptsetup", "status") => match self.running.borrow().get(&format!("crypt:{last}")) {
+                Some(below) => {
+                    (0, format!("  device:  {below}\n  offset:  {} sectors\n", boot::HEADER / 512))
+                }
+                None => (4, String::new()),
+            },
             // What was cut off has no label yet.
             ("xfs_repair" | "e2fsck", _) | ("cryptsetup", "open") if !changes(program, &words) => {
                 match self.disks.borrow().get(&format!("on:{place}")).is_some_and(|on| on.contains(' ')) {
@@ -291,7 +326,8 @@ impl Machine {
                 let mut disks = self.disks.borrow_mut();
                 // What was in it is gone.
                 disks.retain(|key, _| {
-                    *key != format!("data:{place}") && !key.ends_with(&format!("crypt:{place}"))
+                    !["data", "left"].iter().any(|kind| *key == format!("{kind}:{place}"))
+                        && !key.ends_with(&format!("crypt:{place}"))
                 });
                 disks.insert(
                     format!("on:{place}"),
@@ -308,9 +344,12 @@ impl Machine {
             },
             ("wipefs", _) if is_held(last) => fail("Device or resource busy"),
             ("wipefs", _) => {
-                self.disks
-                    .borrow_mut()
-                    .retain(|key, _| *key != format!("on:{place}") && *key != format!("data:{place}"));
+                let mut disks = self.disks.borrow_mut();
+                disks.retain(|key, _| *key != format!("on:{place}") && *key != format!("data:{place}"));
+                // All but the signature stays.
+                if !place.starts_with("/dev/disk/") {
+                    disks.insert(format!("left:{place}"), "x".into());
+                }
                 (0, String::new())
             }
             ("swapon", _) => {

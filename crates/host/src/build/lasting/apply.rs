@@ -338,7 +338,7 @@ impl Keeper<'_> {
                 asleep.push(index);
                 if record.done <= index {
                     planned.notes.push(format!(
-                        "whether `{}` is needed is known when what it is for runs",
+                        "`{}`: whether that is needed is known only once what is below it runs",
                         step.action
                     ));
                 }

@@ -12,7 +12,6 @@ use ebbtide_model::guard::Refusal;
 use ebbtide_model::plan::build::{BuildStep, BuildUndo, LASTING_LVM_CONFIG};
 use ebbtide_model::shown::Shown;
 use ebbtide_provision::{Initramfs, Phase, Record};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// What an undo did.
@@ -36,7 +35,7 @@ impl Keeper<'_> {
         self.take_away(name, destroy, false)
     }
 
-    /// See [`undo`](Self::undo); what `is_new` is an apply's that fails, which nobody else has used.
+    /// [`undo`](Self::undo); with `is_new` of what a failing apply has just made, on which there is nothing of anybody's.
     pub(super) fn take_away(&self, name: &str, destroy: bool, is_new: bool) -> Result<Undone, Failure> {
         // Where there is nothing to take away, nothing is made either.
         let unknown = self.record(name).is_ok_and(|record| record.is_none());
@@ -71,20 +70,22 @@ impl Keeper<'_> {
         // initramfs would get lines of its own.
         let after = || record.desired.after.iter();
         self.after(after().filter(|words| !Initramfs::is_made_by(words)))?;
-        let unseen = if destroy && !is_new { self.start_all(&record)? } else { BTreeMap::new() };
+        let unseen = if destroy && !is_new { self.start_all(&record, &mut undone)? } else { Vec::new() };
         // What is somebody's by now keeps what it stands on.
         let mut kept: Vec<&BuildUndo> = Vec::new();
         for (index, step, undo) in undos().filter(|(.., undo)| !uses(undo)) {
             let carries = kept.iter().any(|above| above.stands_on(undo));
-            let others = match unseen.get(&index) {
-                Some(why) => Some(why.clone()),
-                None => self.is_of_others(&record, step, destroy && !carries, is_own(index))?,
-            };
+            let others = self.is_of_others(&record, step, destroy && !carries, is_own(index))?;
             if let Some(what) = &others {
                 undone.left.push(what.clone());
             }
-            let stays = others.is_some() || carries && destroys(undo);
-            if destroy && destroys(undo) && kept.is_empty() && !stays && !matches!(self.is_there(&record, step), Ok(false)) {
+            let stays = others.is_some() || unseen.contains(&index) || carries && destroys(undo);
+            if destroy
+                && destroys(undo)
+                && kept.is_empty()
+                && !stays
+                && !matches!(self.is_there(&record, step), Ok(false))
+            {
                 // Whatever is left of it after a kill is known to be nobody's.
                 (record.begun, record.done) = (record.begun.max(index + 1), index);
                 self.write(&record)?;
@@ -109,12 +110,21 @@ impl Keeper<'_> {
         Ok(undone)
     }
 
-    /// Starts everything that is on members and does not run, so that what is on it can be looked at; why of what it cannot.
-    fn start_all(&self, record: &Record) -> Result<BTreeMap<usize, String>, Failure> {
-        let mut unseen = BTreeMap::new();
+    /// Starts what is on members, does not run and carries more, so that this can be looked at. The steps of which it cannot.
+    fn start_all(&self, record: &Record, undone: &mut Undone) -> Result<Vec<usize>, Failure> {
+        let mut unseen: Vec<usize> = Vec::new();
         let steps = &record.desired.build.steps;
         for (index, step) in steps.iter().enumerate() {
             let Some(undo) = &step.undo else { continue };
+            let mut below = unseen.iter().filter_map(|below| steps[*below].undo.as_ref());
+            if destroys(undo) && below.any(|below| undo.stands_on(below)) {
+                unseen.push(index);
+                continue;
+            }
+            let mut above = steps[index + 1..].iter().filter_map(|step| step.undo.as_ref());
+            if !above.any(|above| destroys(above) && above.stands_on(undo)) {
+                continue;
+            }
             let below = match undo {
                 BuildUndo::CloseCrypt { .. } => formatted(steps, index),
                 _ => None,
@@ -142,10 +152,11 @@ impl Keeper<'_> {
             if is_cut_off && written(undo).iter().all(|path| self.sys.at(Path::new(path)).exists()) {
                 continue;
             }
-            unseen.insert(
-                index,
-                format!("{} does not start, so that what is on it cannot be looked at{why}", shown(undo)),
-            );
+            undone.left.push(format!(
+                "{} does not start, so that what is on it cannot be looked at{why}",
+                shown(undo)
+            ));
+            unseen.push(index);
         }
         Ok(unseen)
     }

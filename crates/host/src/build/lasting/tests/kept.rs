@@ -154,6 +154,20 @@ fn an_undo_looks_at_what_is_on_arrays_that_do_not_run() {
 }
 
 #[test]
+fn a_dry_run_says_what_is_started_of_an_array_that_does_not_run() {
+    for (stack, lines) in STACKS {
+        let machine = Machine::new();
+        let desired = machine.desired(lines, Class::Persistent);
+        machine.keep(|keeper| keeper.apply(desired.clone(), false, &[])).expect("applies");
+        machine.power_off();
+        let planned = machine.keep(|keeper| keeper.plan(desired.clone(), false, &[])).expect("plans");
+        assert!(!planned.steps.iter().any(|step| step.contains("mkfs")), "{stack}: {planned:#?}");
+        let applied = machine.keep(|keeper| keeper.apply(desired, false, &[])).expect("applies");
+        assert_eq!(planned.steps.len(), applied.steps, "{stack}: {planned:#?}");
+    }
+}
+
+#[test]
 fn an_undo_leaves_an_array_that_does_not_start() {
     for (stack, lines) in &STACKS[..2] {
         let machine = Machine::new();

@@ -100,7 +100,9 @@ fn user(sys: &Sys, uid: u32) -> String {
 
 /// That a record has the form `found`, and not `known`.
 fn other_form(found: &str, known: &str) -> String {
-    let version = |form: &str| Some((form.rsplit_once('/')?.0.to_owned(), form.rsplit_once('/')?.1.parse::<u32>().ok()?));
+    let version = |form: &str| {
+        Some((form.rsplit_once('/')?.0.to_owned(), form.rsplit_once('/')?.1.parse::<u32>().ok()?))
+    };
     match (version(found), version(known)) {
         (Some((form, found)), Some((same, known))) if form == same && found > known => format!(
             "it was written by a newer ebb ({form}/{found}, and this one knows {same}/{known}): use that one, or a newer one"
@@ -121,8 +123,11 @@ mod tests {
         let place = root.path().join("ebbtide/apply");
         fs::create_dir_all(&place).expect("makes");
         fs::create_dir_all(root.path().join("etc")).expect("makes");
-        fs::write(root.path().join("etc/passwd"), "root:x:0:0::/root:/bin/sh\nalice:x:4711:4711::/:/bin/sh\n")
-            .expect("writes");
+        fs::write(
+            root.path().join("etc/passwd"),
+            "root:x:0:0::/root:/bin/sh\nalice:x:4711:4711::/:/bin/sh\n",
+        )
+        .expect("writes");
         let path = place.join("data.json");
         fs::write(&path, "{\"schema\":\"ebbtide.apply/1\"}").expect("writes");
         let above = place.parent().expect("has one").to_owned();
@@ -169,8 +174,14 @@ mod tests {
         };
         assert!(matches!(read("{\"schema\":\"ebbtide.apply/1\"}"), Ok(Some(_))));
         for (text, wanted) in [
-            ("{\"schema\":\"ebbtide.apply/2\",\"steps\":7}", "it was written by a newer ebb (ebbtide.apply/2"),
-            ("{\"schema\":\"ebbtide.attach/2\"}", "it has the form ebbtide.attach/2, and this ebb knows ebbtide.apply/1"),
+            (
+                "{\"schema\":\"ebbtide.apply/2\",\"steps\":7}",
+                "it was written by a newer ebb (ebbtide.apply/2",
+            ),
+            (
+                "{\"schema\":\"ebbtide.attach/2\"}",
+                "it has the form ebbtide.attach/2, and this ebb knows ebbtide.apply/1",
+            ),
             ("{}", "it is no record of this version"),
             ("{\"schema\":\"ebbtide.apply/99999999999\"}", "it has the form"),
         ] {

@@ -3,8 +3,8 @@
 use ebbtide_experiment::parse;
 use ebbtide_provision::status::{Array, ArraySeen, State, Status};
 use ebbtide_provision::{
-    AtWork, Carried, Class, DesignRequest, Desired, MemberSeen, MemberState, ProvisionError, Record, System, TakenOut,
-    check_name,
+    AtWork, Carried, Class, DesignRequest, Desired, MemberSeen, MemberState, ProvisionError, Record, System,
+    TakenOut, check_name,
 };
 use std::path::Path;
 
@@ -178,8 +178,7 @@ fn what_brings_members_back_is_said_of_those_that_do_not_come_back_by_themselves
             carries,
             ..MemberSeen::default()
         });
-        let array =
-            Array::of(&local, ArraySeen { members: members.into(), missing, ..ArraySeen::default() });
+        let array = Array::of(&local, ArraySeen { members: members.into(), missing, ..ArraySeen::default() });
         assert_eq!(array.is_complete(), array.remedies.is_empty() && !missing, "{array:?}");
         array.remedies.join("; ").replace("/dev/disk/by-id/nvme-vol1", "PATH")
     };
@@ -200,11 +199,7 @@ fn what_brings_members_back_is_said_of_those_that_do_not_come_back_by_themselves
             None,
             "volume v1: there is no PATH; connect it again, and then see `ebb status`".to_owned(),
         ),
-        (
-            Unreachable,
-            None,
-            "volume v1: see why PATH does not answer, and then see `ebb status`".to_owned(),
-        ),
+        (Unreachable, None, "volume v1: see why PATH does not answer, and then see `ebb status`".to_owned()),
         (
             Faulty,
             None,

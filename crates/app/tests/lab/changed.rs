@@ -56,7 +56,11 @@ fresh; apply nested >/dev/null; mdadm --wait /dev/md/data_1 >/dev/null; off; awa
             ("parity", "1", "volume c is missing"),
             ("parity-run", "1", "to do: volume c"),
             ("parity-two", "1", "volume d is missing"),
-            ("stripe", "1", "volume b is missing (there is no /dev/disk/by-id/t-b). Bring it back and run this again. Or take data out"),
+            (
+                "stripe",
+                "1",
+                "volume b is missing (there is no /dev/disk/by-id/t-b). Bring it back and run this again. Or take data out",
+            ),
             ("stripe-back", "0", "applied"),
             ("nested", "1", "/dev/md/data_1 is not started: volume b is missing"),
             ("nested-back", "0", "applied"),
@@ -71,8 +75,8 @@ echo other >/run/other
 fresh; apply luks >/dev/null; umount /data; cryptsetup close data
 cryptsetup luksFormat --batch-mode --pbkdf pbkdf2 --pbkdf-force-iterations 1000 --key-file /run/other /dev/ubdc
 cryptsetup open --key-file /run/other /dev/ubdc data; mkfs.ext4 -q -L theirs /dev/mapper/data
-go mapping ebb status; go mapping-apply apply luks; go mapping-dry undo --dry-run; go mapping-undo undo --destroy
-go mapping-kept blkid -p /dev/mapper/data; go mapping-blank wipefs /dev/ubda /dev/ubdb
+go mapping ebb status; go mapping-apply apply luks; go mapping-dry undo --dry-run; go mapping-destroy undo --destroy; go mapping-undo undo
+go mapping-kept blkid -p /dev/mapper/data; cryptsetup close data; go mapping-again apply luks
 for file in /etc/fstab /etc/mdadm/mdadm.conf /etc/crypttab; do
     n=${file##*/}; fresh; apply luks >/dev/null; mv $file /run/real; ln -s /run/real $file
     go $n ebb status; go $n-apply apply luks; go $n-dry undo --dry-run; go $n-undo undo; go $n-mounted mountpoint /data
@@ -91,9 +95,10 @@ go records-mounted mountpoint /data; go records-away undo --destroy
         ("mapping", "1", other),
         ("mapping-apply", "1", other),
         ("mapping-dry", "0", other),
+        ("mapping-destroy", "1", other),
         ("mapping-undo", "0", "left alone: /dev/mapper/data"),
         ("mapping-kept", "0", "theirs"),
-        ("mapping-blank", "0", ""),
+        ("mapping-again", "0", "applied"),
         ("open", "1", "`chmod go-w /var/lib/ebbtide/apply`"),
         ("open-undo", "1", "`chmod go-w /var/lib/ebbtide/apply`"),
         ("given", "1", "`chown root: /var/lib/ebbtide/apply/data.json`"),

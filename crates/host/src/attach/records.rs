@@ -73,8 +73,7 @@ impl Attacher<'_> {
     pub fn record(&self, name: &str) -> Result<Option<Record>, Failure> {
         let path = self.path_of(name);
         let fail = |what: String| Failure::file(&path, what);
-        let record: Option<Record> =
-            kept::record(&self.sys, &path, Record::SCHEMA, LONGEST).map_err(fail)?;
+        let record: Option<Record> = kept::record(&self.sys, &path, Record::SCHEMA, LONGEST).map_err(fail)?;
         match record.as_ref().map(|record| &record.name).filter(|found| *found != name) {
             Some(found) => Err(fail(format!("it is a record of {found}"))),
             None => Ok(record),

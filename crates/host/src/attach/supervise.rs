@@ -5,8 +5,8 @@
 
 use super::make::export_words;
 use super::{Failure, RECORDS, RUNNING, Real};
-use crate::kept;
 use crate::command::Real as Programs;
+use crate::kept;
 use crate::limit::tree::Process;
 use crate::ssh::{Forward, SSH, Ssh, last_lines};
 use crate::sys::Sys;

@@ -53,7 +53,8 @@ impl Mapping {
 pub(crate) fn mapping(sys: &Sys, name: &str) -> Option<Mapping> {
     let block = sys.sys.join("class/block");
     let places = sys::names(&block).into_iter().map(|device| block.join(device));
-    let found = places.into_iter().find(|place| sys::word(&place.join("dm/name")).as_deref() == Some(name))?;
+    let found =
+        places.into_iter().find(|place| sys::word(&place.join("dm/name")).as_deref() == Some(name))?;
     let uuid = sys::word(&found.join("dm/uuid")).unwrap_or_default();
     Some(Mapping { uuid, below: sys::names(&found.join("slaves")) })
 }

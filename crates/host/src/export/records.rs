@@ -3,8 +3,8 @@
 use super::error::ExportError;
 use crate::kept;
 use crate::sys::{self, Sys};
-use ebbtide_door::own::{self, Locked};
 use ebbtide_door::Directory;
+use ebbtide_door::own::{self, Locked};
 use ebbtide_model::export::Export;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -93,8 +93,10 @@ impl Keeper<'_> {
             }
             BuildUndo::CloseCrypt { name, of } => match identity::other_mapping(sys, name, of.as_ref()) {
                 Some(other) => StepState::Other(other.what),
-                None => is(runner.run("cryptsetup", &["status", name]).map_err(super::BuildError::from)?.status
-                    == Some(0)),
+                None => {
+                    is(runner.run("cryptsetup", &["status", name]).map_err(super::BuildError::from)?.status
+                        == Some(0))
+                }
             },
             BuildUndo::SwapOff { label, .. } => is(self.swap_is_on(label)),
             BuildUndo::Unmount { mountpoint, from } => match undo::mounted(sys, mountpoint, from.as_ref()) {

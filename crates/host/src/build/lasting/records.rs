@@ -50,8 +50,7 @@ impl Keeper<'_> {
     pub fn record(&self, name: &str) -> Result<Option<Record>, Unreadable> {
         let path = self.place().join(format!("{name}.json"));
         let fail = |what: String| Unreadable { path: path.clone(), what };
-        let record: Option<Record> =
-            kept::record(&self.sys, &path, Record::SCHEMA, LONGEST).map_err(fail)?;
+        let record: Option<Record> = kept::record(&self.sys, &path, Record::SCHEMA, LONGEST).map_err(fail)?;
         match record.as_ref().map(|record| &record.desired.name).filter(|found| *found != name) {
             Some(found) => Err(fail(format!("it is a record of {found}"))),
             None => Ok(record),

@@ -148,7 +148,9 @@ impl Keeper<'_> {
             };
             let now = self.now(step)?;
             if let (BuildUndo::CloseCrypt { .. }, StepState::Other(what)) = (undo, &now) {
-                return Err(Failure::Refused(format!("{what}: take that away first, or choose another --name")));
+                return Err(Failure::Refused(format!(
+                    "{what}: take that away first, or choose another --name"
+                )));
             }
             let stands = now == StepState::Stands;
             if let Some(name) = name.filter(|_| stands && record.begun <= index)

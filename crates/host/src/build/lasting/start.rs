@@ -22,15 +22,19 @@ impl Keeper<'_> {
         members: &'a [String],
     ) -> Result<Vec<&'a str>, Failure> {
         let there = mdadm::carriers(&self.sys, self.runner, uuid, members)?;
-        let is_missing = |member: &&Member| {
-            members.contains(&member.path) && !there.contains(&member.path.as_str())
-        };
+        let is_missing =
+            |member: &&Member| members.contains(&member.path) && !there.contains(&member.path.as_str());
         let missing: Vec<&Member> = record.desired.members.iter().filter(is_missing).collect();
         let index = record.desired.build.steps.iter().position(|other| other == step);
         let is_cut_off = index.is_some_and(|index| record.begun > index && record.done <= index);
         // Arrays that are members are started before this one.
         let are_all_told = there.len() + missing.len() == members.len();
-        if there.is_empty() || missing.is_empty() || is_cut_off || !are_all_told || self.are_all_in_use(&there)? {
+        if there.is_empty()
+            || missing.is_empty()
+            || is_cut_off
+            || !are_all_told
+            || self.are_all_in_use(&there)?
+        {
             return Ok(there);
         }
         let what: Vec<String> = missing.iter().map(|member| self.why_missing(member)).collect();
@@ -39,8 +43,8 @@ impl Keeper<'_> {
         let name = &record.desired.name;
         let on = match (is_enough, record.desired.class) {
             (true, _) => format!(
-                "Or go on without: `mdadm --assemble --run {device} --uuid={uuid} {}`, and then run this again; what only the missing one may \
-                 have is lost then",
+                "Or go on without: `mdadm --assemble --run {device} --uuid={uuid} {}`, and then run this again; what only the missing may have is \
+                 lost then",
                 there.join(" ")
             ),
             (false, Class::Persistent) => format!("Or take {name} out of this host with `ebb undo {name}`"),
@@ -49,8 +53,9 @@ impl Keeper<'_> {
             ),
         };
         Err(Failure::Refused(format!(
-            "{device} is not started: {}. Bring it back and run this again. {on}",
-            what.join(", and ")
+            "{device} is not started: {}. Bring {} back and run this again. {on}",
+            what.join(", and "),
+            if missing.len() == 1 { "it" } else { "them" }
         )))
     }
 

@@ -43,6 +43,7 @@ impl Keeper<'_> {
         let record = self.record(name).map_err(|bad| Failure::file(&bad.path, bad.what))?;
         let mut record = record.ok_or_else(|| no_such(name))?;
         self.may_take_files(&record)?;
+        self.refuse_opened(&record, destroy)?;
         let mut undone = Undone::default();
         let steps: Vec<(usize, BuildStep)> = record.desired.build.steps.iter().cloned().enumerate().collect();
         let undos =
@@ -170,6 +171,7 @@ impl Keeper<'_> {
         let record = record.ok_or_else(|| no_such(name))?;
         self.refuse_mounted(&record, true)?;
         self.may_take_files(&record)?;
+        self.refuse_opened(&record, destroy)?;
         let mut planned = Planned::default();
         let steps = || record.desired.build.steps.iter().enumerate().rev();
         let of = |step: &BuildStep| step.undo.as_ref().is_some_and(uses);
@@ -211,19 +213,26 @@ impl Keeper<'_> {
         Ok(planned)
     }
 
-    /// Fails where something of `record` is mounted, wherever that is, or opened by somebody else. With `but_own` what it mounted itself does not count.
-    fn refuse_mounted(&self, record: &Record, but_own: bool) -> Result<(), Failure> {
-        let name = &record.desired.name;
+    /// Fails where somebody has opened something of `record` under its name, or where that name keeps from being looked at what is to be erased.
+    fn refuse_opened(&self, record: &Record, erases: bool) -> Result<(), Failure> {
         for step in &record.desired.build.steps {
             if let Some(BuildUndo::CloseCrypt { name: mapping, of: Some(of) }) = &step.undo
                 && let Some(other) = identity::other_mapping(&self.sys, mapping, Some(of))
-                && other.is_on_it
+                && (other.is_on_it || erases)
             {
                 return Err(Failure::Refused(format!(
-                    "{} is not taken away while it is in use: {}; close that, and then `ebb undo {name}` goes on",
-                    of.device, other.what
+                    "{}; close that, and then `ebb undo {}` goes on",
+                    other.what, record.desired.name
                 )));
             }
+        }
+        Ok(())
+    }
+
+    /// Fails where something of `record` is mounted, wherever that is. With `but_own` what it mounted itself does not count.
+    fn refuse_mounted(&self, record: &Record, but_own: bool) -> Result<(), Failure> {
+        let name = &record.desired.name;
+        for step in &record.desired.build.steps {
             let Some(BuildUndo::Unmount { mountpoint, from: Some(from) }) = &step.undo else { continue };
             let is_of = |mount: &Mount| {
                 identity::is_of(&self.sys, mount, from)

@@ -1,7 +1,9 @@
 //! What is put on the array: encryption and a file system.
 
 use super::identity::tag;
-use super::{BuildAction, BuildPlanError, BuildStep, BuildUndo, Geometry, MOUNTS, Mounted, Opened, Planner, Purpose};
+use super::{
+    BuildAction, BuildPlanError, BuildStep, BuildUndo, Geometry, MOUNTS, Mounted, Opened, Planner, Purpose,
+};
 use crate::shown::Shown;
 use crate::stack::{Encryption, EncryptionFormat, Filesystem};
 use std::path::{Path, PathBuf};

@@ -47,12 +47,14 @@ fn a_mapping_of_somebody_s_is_neither_taken_for_it_nor_closed() {
     assert!(error.to_string().starts_with(other), "{error}");
     let planned = machine.keep(|keeper| keeper.plan_undo("data", false)).expect("plans");
     assert!(planned.notes.iter().any(|note| note.contains(other)), "{planned:?}");
+    let error = machine.keep(|keeper| keeper.undo("data", true)).expect_err("is refused").to_string();
+    assert!(error.starts_with(other), "its content cannot be looked at: {error}");
     machine.stop("mount:");
     // On the array itself it is in use.
     machine.put("/sys/class/block/dm-0/slaves/data", "");
     let before = machine.files();
-    let error = machine.keep(|keeper| keeper.undo("data", true)).expect_err("is refused").to_string();
-    assert!(error.contains("while it is in use: /dev/mapper/data"), "{error}");
+    let error = machine.keep(|keeper| keeper.undo("data", false)).expect_err("is refused").to_string();
+    assert!(error.starts_with(other) && error.contains("`ebb undo data` goes on"), "{error}");
     assert_eq!(machine.files(), before);
     assert!(machine.runs("crypt:data") && machine.runs("md:"));
 }

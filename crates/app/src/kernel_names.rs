@@ -1,5 +1,6 @@
 //! Devices that a file names as the kernel numbers them: `/dev/sdb` is another disk after the next boot.
 
+use ebbtide_host::probe::steadiest_name;
 use ebbtide_model::experiment::{Experiment, VolumeSource};
 use ebbtide_model::shown::Shown;
 use std::path::Path;
@@ -44,20 +45,14 @@ fn is_numbered(path: &Path) -> bool {
     lettered || numbered
 }
 
-/// The name below `/dev/disk/by-id` that leads to `path`; of several that of the hardware that is read best.
+/// The name below `/dev/disk/by-id` that leads to `path`, the steadiest of several.
 fn by_id(path: &Path) -> Option<String> {
     let device = path.canonicalize().ok()?;
     let links = Path::new(BY_ID).read_dir().ok()?.filter_map(Result::ok);
     let leads = |link: &std::fs::DirEntry| link.path().canonicalize().is_ok_and(|to| to == device);
-    let mut names: Vec<String> =
+    let names: Vec<String> =
         links.filter(leads).filter_map(|link| link.file_name().into_string().ok()).collect();
-    // Numbers that nobody reads come last, then the shortest.
-    names.sort_by_key(|name| {
-        let number =
-            ["wwn-", "nvme-eui.", "nvme-uuid.", "nvme-nvme."].iter().any(|kind| name.starts_with(kind));
-        (number, name.len(), name.clone())
-    });
-    names.into_iter().next()
+    steadiest_name(&names).map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ pub mod exposed;
 pub mod findings;
 pub mod hostinfo;
 pub mod judge;
+mod kept;
 pub mod limit;
 pub mod mounting;
 mod nvme;

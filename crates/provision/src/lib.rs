@@ -31,7 +31,7 @@ pub use desired::{
     default_name,
 };
 pub use diff::diff;
-pub use member::{MemberSeen, MemberState, MemberStatus};
+pub use member::{Carried, MemberSeen, MemberState, MemberStatus};
 pub use record::{Phase, Record, TakenOut};
 pub use redundancy::{can_lose, can_lose_hosts};
 pub use system::{Initramfs, System};

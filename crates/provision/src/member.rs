@@ -22,6 +22,17 @@ pub enum MemberState {
     Missing,
 }
 
+/// What a member carries that its array does not use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Carried {
+    /// A superblock of the array.
+    Own,
+    /// Nothing.
+    Nothing,
+    /// Something else: a sentence that says so.
+    Other(String),
+}
+
 /// What was seen of a member.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MemberSeen {
@@ -31,6 +42,8 @@ pub struct MemberSeen {
     pub errors: u64,
     /// What the drive says of its own health, where that is trouble.
     pub troubles: Vec<String>,
+    /// What it carries, where its array runs without it.
+    pub carries: Option<Carried>,
 }
 
 /// How a member is.

@@ -2,7 +2,7 @@
 
 use crate::Record;
 use crate::hosts::{HostState, HostStatus};
-use crate::member::{MemberState, MemberStatus};
+use crate::member::{Carried, MemberSeen, MemberState, MemberStatus};
 use ebbtide_model::plan::build::BuildUndo;
 
 /// What to do for the `members` of `record` that are not in use and do not come back by themselves: a sentence for each, one for all those of a host
@@ -10,6 +10,7 @@ use ebbtide_model::plan::build::BuildUndo;
 pub(crate) fn remedies(
     record: &Record,
     members: &[MemberStatus],
+    seen: &[MemberSeen],
     hosts: &[HostStatus],
     missing: bool,
 ) -> Vec<String> {
@@ -24,7 +25,7 @@ pub(crate) fn remedies(
             )
         })
         .collect();
-    for (member, status) in record.desired.members.iter().zip(members) {
+    for (position, (member, status)) in record.desired.members.iter().zip(members).enumerate() {
         let of_host = member.host.as_deref();
         if of_host.is_some_and(|name| host_is(name, HostState::Gone) || host_is(name, HostState::Out)) {
             continue;
@@ -45,11 +46,17 @@ pub(crate) fn remedies(
         });
         let back = match array {
             Some((step, device)) if !missing && !record.desired.is_across_hosts(step) => {
-                let remove = match status.state {
-                    MemberState::Faulty => format!("`mdadm {device} --remove {path}` and "),
-                    _ => String::new(),
-                };
-                format!("{remove}`mdadm {device} --re-add {path}`")
+                let carries = seen.get(position).and_then(|seen| seen.carries.as_ref());
+                match (status.state, carries) {
+                    (MemberState::Faulty, _) => {
+                        format!("`mdadm {device} --remove {path}` and `mdadm {device} --re-add {path}`")
+                    }
+                    (_, Some(Carried::Own)) => format!("`mdadm {device} --re-add {path}`"),
+                    (_, Some(Carried::Nothing)) => format!("`mdadm {device} --add {path}`"),
+                    (_, Some(Carried::Other(what))) => format!("{what}, and nothing of {device}"),
+                    // What comes back is told when it is there.
+                    (_, None) => "see `ebb status`".to_owned(),
+                }
             }
             _ => "the same `ebb apply`".to_owned(),
         };

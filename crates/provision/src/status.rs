@@ -111,7 +111,7 @@ impl Array {
             .iter()
             .enumerate()
             .map(|(position, member)| {
-                let MemberSeen { state, errors, troubles } = seen_of(position);
+                let MemberSeen { state, errors, troubles, .. } = seen_of(position);
                 let state = state.unwrap_or(MemberState::Missing);
                 MemberStatus { name: member.name.clone(), path: member.path.clone(), state, errors, troubles }
             })
@@ -134,7 +134,7 @@ impl Array {
         } else {
             State::Healthy
         };
-        let remedies = remedies(record, &members, &hosts, seen.missing);
+        let remedies = remedies(record, &members, &seen.members, &hosts, seen.missing);
         Array {
             name: desired.name.clone(),
             path: desired.build.device.clone(),

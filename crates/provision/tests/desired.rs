@@ -3,8 +3,8 @@
 use ebbtide_experiment::parse;
 use ebbtide_provision::status::{Array, ArraySeen, State, Status};
 use ebbtide_provision::{
-    AtWork, Class, DesignRequest, Desired, MemberSeen, MemberState, ProvisionError, Record, System, TakenOut,
-    check_name,
+    AtWork, Carried, Class, DesignRequest, Desired, MemberSeen, MemberState, ProvisionError, Record, System,
+    TakenOut, check_name,
 };
 use std::path::Path;
 
@@ -172,30 +172,47 @@ fn what_brings_members_back_is_said_of_those_that_do_not_come_back_by_themselves
     let design = "layout = \"mirror\"\nmembers = [\"v0\", \"v1\"]\nfilesystem = \"ext4\"";
     let local = ordered(design, Class::Persistent, Some("/data"), &debian).expect("can stay");
     let local = Record::new(local);
-    let remedy = |state, missing| {
-        let array = seen(&local, &[InUse, state], missing);
+    let remedy = |state, missing, carries: Option<Carried>| {
+        let members = [(InUse, None), (state, carries)].map(|(state, carries)| MemberSeen {
+            state: Some(state),
+            carries,
+            ..MemberSeen::default()
+        });
+        let array = Array::of(&local, ArraySeen { members: members.into(), missing, ..ArraySeen::default() });
         assert_eq!(array.is_complete(), array.remedies.is_empty() && !missing, "{array:?}");
         array.remedies.join("; ").replace("/dev/disk/by-id/nvme-vol1", "PATH")
     };
     let add = "`mdadm /dev/md/data --re-add PATH`";
-    for (state, wanted) in [
-        (InUse, String::new()),
-        (Resyncing, String::new()),
-        (Unused, format!("volume v1: {add}")),
-        (Missing, format!("volume v1: there is no PATH; connect it again, and then {add}")),
-        (Unreachable, format!("volume v1: see why PATH does not answer, and then {add}")),
+    let other = || Carried::Other("PATH carries ext4 with the label theirs".to_owned());
+    for (state, carries, wanted) in [
+        (InUse, None, String::new()),
+        (Resyncing, None, String::new()),
+        (Unused, Some(Carried::Own), format!("volume v1: {add}")),
+        (Unused, Some(Carried::Nothing), "volume v1: `mdadm /dev/md/data --add PATH`".to_owned()),
+        (
+            Unused,
+            Some(other()),
+            "volume v1: PATH carries ext4 with the label theirs, and nothing of /dev/md/data".to_owned(),
+        ),
+        (
+            Missing,
+            None,
+            "volume v1: there is no PATH; connect it again, and then see `ebb status`".to_owned(),
+        ),
+        (Unreachable, None, "volume v1: see why PATH does not answer, and then see `ebb status`".to_owned()),
         (
             Faulty,
+            None,
             format!(
                 "volume v1: see why the array has thrown it out, and then `mdadm /dev/md/data --remove PATH` and {add}"
             ),
         ),
     ] {
-        assert_eq!(remedy(state, false), wanted);
+        assert_eq!(remedy(state, false, carries), wanted);
     }
-    assert_eq!(remedy(Unused, true), "", "the array is started by an apply");
+    assert_eq!(remedy(Unused, true, Some(Carried::Own)), "", "the array is started by an apply");
     assert_eq!(
-        remedy(Missing, true),
+        remedy(Missing, true, None),
         "volume v1: there is no PATH; connect it again, and then the same `ebb apply`"
     );
 

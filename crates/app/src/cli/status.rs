@@ -57,7 +57,7 @@ pub fn run(args: &StatusArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         } else {
             format!("there is {}", names.join(", "))
         };
-        return Err(CliError::Usage(format!(
+        return Err(CliError::Failed(format!(
             "there is no {unknown} that `ebb apply` made or `ebb attach` attached; {known}"
         )));
     }

@@ -65,7 +65,7 @@ md() { mdadm -q --assemble /dev/md/data /dev/ubda /dev/ubdb; }
 "#;
 
 /// What `script` says of each case in a guest with four disks.
-fn told(script: &str) -> Vec<(String, String)> {
+pub fn told(script: &str) -> Vec<(String, String)> {
     let place = tempfile::tempdir_in("/var/tmp").unwrap();
     let share = place.path().join("share");
     std::fs::create_dir(&share).unwrap();
@@ -100,7 +100,7 @@ fn told(script: &str) -> Vec<(String, String)> {
     said.lines().filter_map(case).collect()
 }
 
-fn check(told: &[(String, String)], wanted: &[(&str, &str, &str)]) {
+pub fn check(told: &[(String, String)], wanted: &[(&str, &str, &str)]) {
     let mut wrong = Vec::new();
     for (name, status, words) in wanted {
         let said = told.iter().find(|(case, _)| case == name).map_or("nothing was said", |(_, said)| said);

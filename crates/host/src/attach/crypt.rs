@@ -1,10 +1,9 @@
 //! Encryption on this side: a volume is formatted once, where it is blank, and opened ever after.
 
 use super::{Attacher, Failure};
-use crate::build::{self, BuildError};
+use crate::build::{self, BuildError, identity};
 use crate::command::Shown as Line;
 use crate::probe::{Content, signature};
-use crate::sys;
 use ebbtide_door::{Directory, id_of, own, read};
 use ebbtide_model::plan::build::BuildUndo;
 use ebbtide_model::shown::Shown;
@@ -51,17 +50,12 @@ impl Attacher<'_> {
     /// The uuid of the LUKS mapping `name`, without hyphens as the device mapper has it; nothing where there is no mapping, an error where
     /// the name is that of another kind of mapping.
     pub(super) fn mapping(&self, name: &str) -> Result<Option<String>, Failure> {
-        let block = self.sys.sys.join("class/block");
-        let dm = sys::names(&block).into_iter().map(|device| block.join(device).join("dm"));
-        let Some(found) = dm.into_iter().find(|dm| sys::word(&dm.join("name")).as_deref() == Some(name))
-        else {
-            return Ok(None);
-        };
-        let uuid = sys::word(&found.join("uuid")).unwrap_or_default();
-        match uuid.strip_prefix("CRYPT-LUKS2-").and_then(|rest| rest.split('-').next()) {
+        let Some(found) = identity::mapping(&self.sys, name) else { return Ok(None) };
+        match found.luks() {
             Some(uuid) => Ok(Some(uuid.to_owned())),
             None => Err(Failure::Refused(format!(
-                "/dev/mapper/{name} is something else already ({uuid}): attach it under another --name"
+                "/dev/mapper/{name} is something else already ({}): attach it under another --name",
+                found.uuid
             ))),
         }
     }
@@ -286,7 +280,7 @@ impl Attacher<'_> {
         if open != encrypted.uuid.replace('-', "") {
             return Ok(false);
         }
-        let undo = BuildUndo::CloseCrypt { name: record.name.clone() };
+        let undo = BuildUndo::CloseCrypt { name: record.name.clone(), of: None };
         (self.tell)(&undo.to_string());
         build::undo(&self.sys, self.runner, &undo)?;
         Ok(true)

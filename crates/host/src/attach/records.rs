@@ -1,13 +1,12 @@
 //! Records on disk, and what is known of volumes that were formatted here once.
 
 use super::{Attacher, Failure, RECORDS};
-use crate::{at_work, sys};
+use crate::{at_work, kept, sys};
 use ebbtide_door::own::Locked;
-use ebbtide_door::{Directory, own, read};
+use ebbtide_door::{Directory, own};
 use ebbtide_model::shown::Shown;
 use ebbtide_provision::attached::{Place, Record, Step};
 use serde::{Deserialize, Serialize};
-use std::io::ErrorKind;
 use std::path::PathBuf;
 
 /// Longest record.
@@ -51,6 +50,7 @@ impl Attacher<'_> {
     /// Holds off every other `ebb` that would attach or detach on this host, until it is dropped; `command` is at work on `name`.
     pub(super) fn lock(&self, command: &str, name: &str) -> Result<Locked, Failure> {
         let place = self.place();
+        kept::is_trusted_place(&self.sys, &place).map_err(Failure::Refused)?;
         Directory::make_all(&place).map_err(|error| Failure::file(&place, error))?;
         let taken = at_work::take(&self.sys, &place, command, name);
         taken.map_err(|error| Failure::file(&place, error))?.ok_or_else(|| {
@@ -72,19 +72,12 @@ impl Attacher<'_> {
     /// When it cannot be read.
     pub fn record(&self, name: &str) -> Result<Option<Record>, Failure> {
         let path = self.path_of(name);
-        let text = match read::text(&path, LONGEST) {
-            Err(read::ReadError::System(error)) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            other => other.map_err(|error| Failure::file(&path, format!("it {error}")))?,
-        };
-        let record: Record = serde_json::from_str(&text)
-            .map_err(|error| Failure::file(&path, format!("it is no record of this version: {error}")))?;
-        if record.schema != Record::SCHEMA || record.name != name {
-            return Err(Failure::file(
-                &path,
-                format!("it is a record of {} ({})", record.name, record.schema),
-            ));
+        let fail = |what: String| Failure::file(&path, what);
+        let record: Option<Record> = kept::record(&self.sys, &path, Record::SCHEMA, LONGEST).map_err(fail)?;
+        match record.as_ref().map(|record| &record.name).filter(|found| *found != name) {
+            Some(found) => Err(fail(format!("it is a record of {found}"))),
+            None => Ok(record),
         }
-        Ok(Some(record))
     }
 
     /// Puts `record` on disk.
@@ -124,7 +117,7 @@ impl Attacher<'_> {
         let paths =
             names.iter().filter_map(|name| name.strip_suffix(".known")).map(|name| self.known_path(name));
         let mut known = paths.filter_map(|path| {
-            let known: Known = serde_json::from_str(&read::text(&path, LONGEST).ok()?).ok()?;
+            let known: Known = serde_json::from_slice(&kept::bytes(&self.sys, &path, LONGEST).ok()??).ok()?;
             Some((known, path))
         });
         known.find(|(known, _)| known.place == *place)

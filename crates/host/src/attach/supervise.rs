@@ -6,6 +6,7 @@
 use super::make::export_words;
 use super::{Failure, RECORDS, RUNNING, Real};
 use crate::command::Real as Programs;
+use crate::kept;
 use crate::limit::tree::Process;
 use crate::ssh::{Forward, SSH, Ssh, last_lines};
 use crate::sys::Sys;
@@ -106,7 +107,7 @@ impl Supervisor<'_> {
     /// The record, while it wants this connection.
     fn wanted(&self) -> Option<(Record, Tunnel)> {
         let path = self.sys.root().join(RECORDS).join(format!("{}.json", self.name));
-        let record: Record = serde_json::from_str(&read::text(&path, 1 << 20).ok()?).ok()?;
+        let record: Record = kept::record(self.sys, &path, Record::SCHEMA, 1 << 20).ok()??;
         let wanted = matches!(record.phase, Phase::Attaching | Phase::Returning | Phase::Attached);
         let tunnel = record.tunnel.clone().filter(|_| wanted)?;
         Some((record, tunnel))

@@ -3,7 +3,7 @@
 use crate::probe::tables::Mount;
 use crate::sys::{self, DevNum, Sys};
 use ebbtide_model::journal::FileId;
-use ebbtide_model::plan::build::Mounted;
+use ebbtide_model::plan::build::{Mounted, Opened};
 use std::path::Path;
 
 /// The number of `device`, `major:minor`; nothing where it is not there.
@@ -32,6 +32,55 @@ pub(super) fn is_behind(sys: &Sys, device: &str, id: &FileId) -> Option<bool> {
     let device = ebbtide_door::read::open(Path::new(device)).ok()?;
     let behind = ebbtide_sys::loops::behind(&device).ok()??;
     Some((behind.dev, behind.ino) == (id.dev, id.ino))
+}
+
+/// A mapping of the device mapper.
+pub(crate) struct Mapping {
+    /// Who made it of what, as its maker writes it.
+    pub(crate) uuid: String,
+    /// The devices that it is on, by the kernel's names.
+    below: Vec<String>,
+}
+
+impl Mapping {
+    /// The UUID of the LUKS2 header that it was opened by, without dashes.
+    pub(crate) fn luks(&self) -> Option<&str> {
+        self.uuid.strip_prefix("CRYPT-LUKS2-")?.split('-').next()
+    }
+}
+
+/// The mapping `name`; nothing where there is none.
+pub(crate) fn mapping(sys: &Sys, name: &str) -> Option<Mapping> {
+    let block = sys.sys.join("class/block");
+    let places = sys::names(&block).into_iter().map(|device| block.join(device));
+    let found =
+        places.into_iter().find(|place| sys::word(&place.join("dm/name")).as_deref() == Some(name))?;
+    let uuid = sys::word(&found.join("dm/uuid")).unwrap_or_default();
+    Some(Mapping { uuid, below: sys::names(&found.join("slaves")) })
+}
+
+/// A mapping of somebody's under a name that was ours.
+pub(super) struct OtherMapping {
+    /// What it is, in words.
+    pub(super) what: String,
+    /// Whether it is on the device that was opened, all the same.
+    pub(super) is_on_it: bool,
+}
+
+/// The mapping `name` where it is not the one that was made `of` a device; nothing where it is, or there is none.
+pub(super) fn other_mapping(sys: &Sys, name: &str, of: Option<&Opened>) -> Option<OtherMapping> {
+    let (of, found) = (of?, mapping(sys, name)?);
+    let node = std::fs::canonicalize(sys.at(Path::new(&of.device))).ok();
+    let device = node.as_ref().and_then(|node| node.file_name()?.to_str());
+    let is_on_it = device.is_some_and(|device| found.below.iter().any(|below| below == device));
+    let is_of_it = found.luks().is_some_and(|uuid| uuid == of.uuid.replace('-', ""));
+    let what = match is_of_it {
+        // Of a device that is not there only the UUID tells.
+        true if is_on_it || device.is_none() => return None,
+        true => format!("it is on /dev/{}, and not on {}", found.below.join(", /dev/"), of.device),
+        false => format!("its UUID is {}, and not that of the LUKS header {}", found.uuid, of.uuid),
+    };
+    Some(OtherMapping { what: format!("/dev/mapper/{name} is a mapping of somebody's: {what}"), is_on_it })
 }
 
 /// Whether `mount` is of `from`, all of it.

@@ -1,6 +1,6 @@
 //! Whether what was built still stands, so that more may be set, mounted and run on it: asked by identity, as an undo would.
 
-use super::{BuildError, Builder, lvm, mdadm, queue, undo};
+use super::{BuildError, Builder, identity, lvm, mdadm, queue, undo};
 use crate::attach;
 use crate::command::Runner;
 use crate::sys::Sys;
@@ -40,7 +40,10 @@ fn stands(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<bool, Buil
         }
         // Nothing is run on what swaps but the trial that it was switched on for.
         BuildUndo::SwapOff { .. } => false,
-        BuildUndo::CloseCrypt { name } => runner.run("cryptsetup", &["status", name])?.status == Some(0),
+        BuildUndo::CloseCrypt { name, of } => {
+            identity::other_mapping(sys, name, of.as_ref()).is_none()
+                && runner.run("cryptsetup", &["status", name])?.status == Some(0)
+        }
         BuildUndo::Unmount { mountpoint, from } => undo::mounted(sys, mountpoint, from.as_ref())?.is_none(),
         BuildUndo::RemoveExport(export) => crate::export::stands(sys, export),
     })

@@ -12,7 +12,7 @@ use crate::sys::{self, Sys};
 use ebbtide_door::{own, read};
 use ebbtide_model::guard::{Reason, Refusal, RefusalKind};
 use ebbtide_model::journal::FileId;
-use ebbtide_model::plan::build::{BuildUndo, MOUNTS, Mounted};
+use ebbtide_model::plan::build::{BuildUndo, MOUNTS, Mounted, Opened};
 use ebbtide_model::shown::Shown;
 use rustix::fs::{SeekFrom, seek};
 use std::fs::File;
@@ -60,7 +60,7 @@ pub fn undo(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<Outcome,
         BuildUndo::RemoveLv { volume } => lvm::remove_lv(runner, volume).map(Outcome::of),
         BuildUndo::WipeContent { device, label, sequence } => wipe(sys, runner, device, label, *sequence),
         BuildUndo::SwapOff { label, .. } => swap_off(sys, runner, label),
-        BuildUndo::CloseCrypt { name } => close(runner, name),
+        BuildUndo::CloseCrypt { name, of } => close(sys, runner, name, of.as_ref()),
         BuildUndo::RemoveGroup(path) => match group::remove(&sys.at(path)) {
             Ok(found) => Ok(Outcome::of(found)),
             Err(error) => Err(BuildError::Path { path: path.clone(), what: error.to_string() }),
@@ -311,8 +311,11 @@ fn swap_off(sys: &Sys, runner: &dyn Runner, label: &str) -> Result<Outcome, Buil
     })
 }
 
-fn close(runner: &dyn Runner, name: &str) -> Result<Outcome, BuildError> {
+fn close(sys: &Sys, runner: &dyn Runner, name: &str, of: Option<&Opened>) -> Result<Outcome, BuildError> {
     insist(runner, || {
+        if let Some(other) = identity::other_mapping(sys, name, of) {
+            return Ok(Outcome::Left(other.what));
+        }
         // Status 4: there is no such mapping (cryptsetup(8), return codes).
         if runner.run("cryptsetup", &["status", name])?.status == Some(4) {
             return Ok(Outcome::Before);

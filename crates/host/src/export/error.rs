@@ -132,7 +132,6 @@ impl ExportError {
                 | ExportError::NoName(_)
                 | ExportError::Unstable(_)
                 | ExportError::Secret { .. }
-                | ExportError::Unknown { .. }
         )
     }
 }

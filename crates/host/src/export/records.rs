@@ -1,11 +1,11 @@
 //! Records of exports: what was made, for whom, and what brings it back.
 
 use super::error::ExportError;
+use crate::kept;
 use crate::sys::{self, Sys};
+use ebbtide_door::Directory;
 use ebbtide_door::own::{self, Locked};
-use ebbtide_door::{Directory, read};
 use ebbtide_model::export::Export;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -31,6 +31,7 @@ fn path(sys: &Sys, name: &str) -> PathBuf {
 /// Holds off every other `ebb` that would change exports, until it is dropped; one that is at work is waited for.
 pub(super) fn lock(sys: &Sys, patience: Duration) -> Result<Locked, ExportError> {
     let place = place(sys);
+    kept::is_trusted_place(sys, &place).map_err(|what| ExportError::File { path: place.clone(), what })?;
     let fail = |error| ExportError::file(&place, error);
     Directory::make_all(&place).map_err(fail)?;
     let until = Instant::now() + patience;
@@ -47,15 +48,10 @@ pub(super) fn lock(sys: &Sys, patience: Duration) -> Result<Locked, ExportError>
 pub(super) fn of(sys: &Sys, name: &str) -> Result<Option<Export>, ExportError> {
     let path = path(sys, name);
     let fail = |what: String| ExportError::File { path: path.clone(), what };
-    let text = match read::text(&path, LONGEST) {
-        Err(read::ReadError::System(error)) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        other => other.map_err(|error| fail(format!("it {error}")))?,
-    };
-    let export: Export = serde_json::from_str(&text)
-        .map_err(|error| fail(format!("it is no record of this version: {error}")))?;
-    match export.schema == Export::SCHEMA && export.name == name {
-        true => Ok(Some(export)),
-        false => Err(fail(format!("it is a record of {} ({})", export.name, export.schema))),
+    let export: Option<Export> = kept::record(sys, &path, Export::SCHEMA, LONGEST).map_err(fail)?;
+    match export.as_ref().map(|export| &export.name).filter(|found| *found != name) {
+        Some(found) => Err(fail(format!("it is a record of {found}"))),
+        None => Ok(export),
     }
 }
 

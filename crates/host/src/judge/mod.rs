@@ -344,6 +344,7 @@ impl HostLook {
             return if destroy { Vec::new() } else { vec![not_destroy("its content would be lost")] };
         }
         let remedy = match device.ids.best() {
+            _ if id.is_some() => "if it may be lost, say `--destroy`".to_owned(),
             Some(id) => format!("if it may be lost, give `id = \"{id}\"` in the experiment and `--destroy`"),
             None => format!("{NAMELESS}: {}; name a blank device, or {RULE}", look(device)),
         };

@@ -120,6 +120,13 @@ fn content_needs_both_the_id_and_destroy() {
     assert_eq!(ask(None, true), [RefusalKind::Signature, RefusalKind::NoId]);
     assert_eq!(ask(id, false), [RefusalKind::Signature, RefusalKind::NotDestroy]);
     assert_eq!(ask(id, true), []);
+    let dev = host.devices.get("md1").expect("recorded").dev;
+    for (id, wanted) in [(None, "give `id = "), (id, "if it may be lost, say `--destroy`")] {
+        let permission = Permission::User { id, destroy: false, used: false };
+        let request = WriteRequest { path: Path::new("/dev/x"), permission };
+        let found = host.look.against_device(dev, host.found("vde"), false, &request);
+        assert!(found[0].remedy.contains(wanted), "what is given is not asked for: {found:?}");
+    }
 }
 
 #[test]

@@ -94,17 +94,33 @@ impl Ids {
 
     /// The id best given in an experiment: the volume id, else a by-id name, else serial or WWID.
     pub fn best(&self) -> Option<&str> {
-        // Names made of model and serial are the ones people recognise. Names made of what is on the device or of a
-        // host's name change with them.
-        const LESS: &[&str] = &["nvme-nvme.", "wwn-", "lvm-pv-uuid-", "md-name-"];
-        let readable = |name: &&String| !LESS.iter().any(|less| name.starts_with(less));
         self.volume_id
             .as_deref()
-            .or_else(|| self.by_id.iter().find(readable).map(String::as_str))
-            .or_else(|| self.by_id.first().map(String::as_str))
+            .or_else(|| best_name(&self.by_id))
             .or(self.serial.as_deref())
             .or(self.wwid.as_deref())
     }
+}
+
+/// How well a name below /dev/disk/by-id tells a device: by model and serial, by numbers that nobody reads, by what is on it or who made it, which
+/// change with that, and by a host's name.
+fn rank(name: &str) -> usize {
+    const RANKS: [&[&str]; 3] = [
+        &["wwn-", "nvme-eui.", "nvme-uuid.", "nvme-nvme."],
+        &["md-uuid-", "dm-name-", "dm-uuid-"],
+        &["lvm-pv-uuid-", "md-name-"],
+    ];
+    RANKS.iter().position(|kinds| kinds.iter().any(|kind| name.starts_with(kind))).map_or(0, |at| at + 1)
+}
+
+/// The best of these names below /dev/disk/by-id; of those that tell it as well the shortest.
+pub fn best_name(by_id: &[String]) -> Option<&str> {
+    by_id.iter().map(String::as_str).min_by_key(|name| (rank(name), name.len(), *name))
+}
+
+/// The best of those that stay whatever is written to the device.
+pub fn steadiest_name(by_id: &[String]) -> Option<&str> {
+    best_name(by_id).filter(|name| rank(name) < 2)
 }
 
 /// Whether a serial number or world-wide identifier says which device it is. Where there is none, drivers and firmware give `(null)`, blanks or zeros,

@@ -100,9 +100,9 @@ impl Keeper<'_> {
                 .iter()
                 .map(|(device, member)| format!("mdadm {device} --fail {0} --remove {0}", member.path)),
         );
-        self.may_put_files(&record.desired)?;
+        self.may_put_files(&record.desired, &renewed.stale_parts)?;
         planned.files = self.diffs(&record.desired, &renewed.stale_parts)?;
-        if !planned.files.is_empty() || record.phase != Phase::Applied {
+        if !planned.files.is_empty() || record.phase != Phase::Applied && !record.is_made_anew() {
             planned.after = record.desired.after.iter().map(|words| words.join(" ")).collect();
         }
         Ok(planned)
@@ -117,12 +117,14 @@ impl Keeper<'_> {
     pub fn apply(&self, desired: Desired, destroy: bool, without: &[String]) -> Result<Applied, Failure> {
         let lock = self.lock(APPLY, &desired.name)?;
         let Renewed { mut record, stale, stale_parts, changed } = self.renewed(desired)?;
-        let changed = self.note_without(&mut record, without)? || changed;
+        let is_chosen = self.note_without(&mut record, without)?;
+        // Files that an apply has changed which was ended before this.
+        let is_open = record.phase != Phase::Applied && !record.is_made_anew();
         let is_new = self.is_new(&record)?;
         refuse_new(&record, is_new, without)?;
         self.check_names(&record)?;
         self.may_mount(&record.desired)?;
-        self.may_put_files(&record.desired)?;
+        self.may_put_files(&record.desired, &stale_parts)?;
         let mut begun = record.clone();
         if self.came_back_blank(&begun)?.is_ok_and(|blank| blank) {
             (begun.begun, begun.done) = (0, 0);
@@ -141,9 +143,11 @@ impl Keeper<'_> {
             self.note_tunables(&mut record);
             self.note_lvm_places(&mut record);
             (record.phase, record.anew) = (Phase::Applying, false);
+        }
+        if changed || is_chosen {
             self.write(&record)?;
         }
-        let done = self.carry_out(&mut record, &stale, &stale_parts, destroy);
+        let done = self.carry_out(&mut record, &stale, &stale_parts, destroy, is_open);
         drop(lock);
         match done {
             Err(error) if is_new => {
@@ -167,6 +171,7 @@ impl Keeper<'_> {
         stale: &[BuildStep],
         stale_parts: &[Part],
         destroy: bool,
+        is_open: bool,
     ) -> Result<Applied, Failure> {
         let mut applied = Applied::default();
         for undo in stale.iter().rev().filter_map(|step| step.undo.as_ref()) {
@@ -180,7 +185,7 @@ impl Keeper<'_> {
         applied.steps += self.grow(record)?;
         applied.files += self.take_files(record, stale_parts)?;
         applied.files += self.put_files(record)?;
-        if applied.files > 0 || record.phase != Phase::Applied {
+        if applied.files > 0 || is_open {
             self.next()?;
             self.after(&record.desired.after)?;
             applied.after = record.desired.after.iter().map(|words| words.join(" ")).collect();
@@ -374,10 +379,11 @@ impl Keeper<'_> {
             Some(BuildUndo::StopMd { .. }) if record.desired.is_across_hosts(step) => {
                 self.start_across_hosts(record, step)?
             }
-            Some(BuildUndo::StopMd { device, uuid, members })
-                if mdadm::is_on(&self.sys, self.runner, uuid, members)? =>
-            {
-                words(&["mdadm", "--assemble", device, &format!("--uuid={uuid}"), "--quiet"], members)
+            Some(BuildUndo::StopMd { device, uuid, members }) => {
+                let there = self.to_start(record, step, device, uuid, members)?;
+                let there: Vec<String> = there.into_iter().map(str::to_owned).collect();
+                let assemble = ["mdadm", "--assemble", device, &format!("--uuid={uuid}"), "--quiet"];
+                if there.is_empty() { None } else { words(&assemble, &there) }
             }
             Some(BuildUndo::RemoveLv { volume }) if lvm::is_there(self.runner, volume)? => {
                 words(&["lvchange", "--config", LASTING_LVM_CONFIG, "--activate", "y", volume], &[])

@@ -70,7 +70,7 @@ impl Return<'_> {
 
 impl Keeper<'_> {
     /// What mdadm finds on the device at `path`.
-    fn superblock(&self, path: &str) -> Result<Option<Superblock>, Failure> {
+    pub(super) fn superblock(&self, path: &str) -> Result<Option<Superblock>, Failure> {
         let output = self.runner.run("mdadm", &["--examine", path]).map_err(super::BuildError::from)?;
         Ok(if output.status == Some(0) { Superblock::parse(&output.text()) } else { None })
     }
@@ -448,7 +448,7 @@ fn is_there(state: &str) -> bool {
     matches!(state, "running" | "live" | "quiesce" | "created" | "resetting" | "new")
 }
 
-fn on_host(member: &Member) -> String {
+pub(super) fn on_host(member: &Member) -> String {
     member.host.as_ref().map_or_else(String::new, |host| format!(" on host {host}"))
 }
 

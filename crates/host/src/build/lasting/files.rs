@@ -67,17 +67,30 @@ impl Keeper<'_> {
     }
 
     /// Asks of every part whether its file can be read and changed, before anything is made.
-    pub(super) fn may_put_files(&self, desired: &Desired) -> Result<(), Failure> {
+    pub(super) fn may_put_files(&self, desired: &Desired, stale: &[Part]) -> Result<(), Failure> {
         self.pending(desired)?;
-        for part in &desired.parts {
-            let path = self.sys.at(&part.path);
-            match configuration::may_replace(&path) {
-                // Its directory is made with it.
-                Err(DoorError::System { source, .. }) if source.kind() == ErrorKind::NotFound => {}
-                judged => judged.map_err(|error| Failure::file(&part.path, error))?,
+        desired.parts.iter().chain(stale).try_for_each(|part| self.may_change(part))
+    }
+
+    /// Asks of every part of `record` that would be taken out of its file whether the file can be changed, before anything is taken away.
+    pub(super) fn may_take_files(&self, record: &Record) -> Result<(), Failure> {
+        for part in &record.desired.parts {
+            if let Some(now) = self.text(&part.path)?
+                && without(record, part, &now)?.as_ref() != Some(&now)
+            {
+                self.may_change(part)?;
             }
         }
         Ok(())
+    }
+
+    /// Whether the file of `part` can be changed.
+    pub(super) fn may_change(&self, part: &Part) -> Result<(), Failure> {
+        match configuration::may_replace(&self.sys.at(&part.path)) {
+            // Its directory is made with it.
+            Err(DoorError::System { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(()),
+            judged => judged.map_err(|error| Failure::file(&part.path, error)),
+        }
     }
 
     /// Changes of the host's files as a diff.

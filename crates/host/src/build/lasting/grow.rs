@@ -60,7 +60,7 @@ impl Keeper<'_> {
                 Some(BuildUndo::RemoveLv { volume }) => {
                     add(&[&["lvextend"], &config[..], &["--extents", "+100%FREE", volume]].concat());
                 }
-                Some(BuildUndo::CloseCrypt { name }) => {
+                Some(BuildUndo::CloseCrypt { name, .. }) => {
                     let key = key_file(&step.action.to_string());
                     add(&["cryptsetup", "resize", "--key-file", key.as_deref().unwrap_or("-"), name]);
                 }

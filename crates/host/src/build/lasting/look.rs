@@ -13,7 +13,7 @@ use ebbtide_model::plan::build::{BuildAction, BuildStep, BuildUndo};
 use ebbtide_model::shown::Shown;
 use ebbtide_provision::status::{Activity, ArraySeen};
 use ebbtide_provision::{AtWork, Desired, Member, Phase, Record};
-use ebbtide_provision::{MemberSeen, MemberState};
+use ebbtide_provision::{Carried, MemberSeen, MemberState};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -91,10 +91,13 @@ impl Keeper<'_> {
                     (Err(_), _) => StepState::Absent,
                 }
             }
-            BuildUndo::CloseCrypt { name } => {
-                is(runner.run("cryptsetup", &["status", name]).map_err(super::BuildError::from)?.status
-                    == Some(0))
-            }
+            BuildUndo::CloseCrypt { name, of } => match identity::other_mapping(sys, name, of.as_ref()) {
+                Some(other) => StepState::Other(other.what),
+                None => {
+                    is(runner.run("cryptsetup", &["status", name]).map_err(super::BuildError::from)?.status
+                        == Some(0))
+                }
+            },
             BuildUndo::SwapOff { label, .. } => is(self.swap_is_on(label)),
             BuildUndo::Unmount { mountpoint, from } => match undo::mounted(sys, mountpoint, from.as_ref()) {
                 Ok(None) => StepState::Stands,
@@ -170,6 +173,9 @@ impl Keeper<'_> {
             })),
             Err(error) => drift.push(error.to_string()),
         }
+        let unfit = desired.parts.iter().filter_map(|part| self.may_change(part).err());
+        let unfit: BTreeSet<String> = unfit.map(|error| error.to_string()).collect();
+        drift.extend(unfit.into_iter().filter(|why| !drift.contains(why)).collect::<Vec<_>>());
         drift.extend(self.mounts(desired).filter_map(|mountpoint| {
             let line = mounting::given_to_another(&self.sys, mountpoint, &desired.mounted_as())?;
             Some(format!(
@@ -272,19 +278,42 @@ impl Keeper<'_> {
                     () if has("spare") => MemberState::Resyncing,
                     () => MemberState::Unused,
                 };
-                return MemberSeen { state: Some(now), errors, troubles: Vec::new() };
+                let carries = (now == MemberState::Unused).then_some(Carried::Own);
+                return MemberSeen { state: Some(now), errors, carries, ..MemberSeen::default() };
             }
             let place = self.sys.sys.join("class/block").join(&name);
-            let held = !sys::names(&place.join("holders")).is_empty();
+            let is_of_md = desired.build.steps.iter().any(|step| {
+                matches!(&step.undo, Some(BuildUndo::StopMd { members, .. }) if members.contains(&member.path))
+            });
+            // Who holds a member of an array that does not use it is somebody else.
+            let held = !is_of_md && !sys::names(&place.join("holders")).is_empty();
             let used = held || self.is_used_itself(desired, member);
             let state = match used {
                 _ if !self.answers(&name) => MemberState::Unreachable,
                 true => MemberState::InUse,
                 false => MemberState::Unused,
             };
-            MemberSeen { state: Some(state), ..MemberSeen::default() }
+            let is_away = !arrays.is_empty() && state == MemberState::Unused;
+            let carries = is_away.then(|| self.carried(desired, member));
+            MemberSeen { state: Some(state), carries, ..MemberSeen::default() }
         });
         (members.collect(), doing)
+    }
+
+    /// What `member` carries, of which no array is made now.
+    fn carried(&self, desired: &Desired, member: &Member) -> Carried {
+        let (sys, runner) = (&self.sys, self.runner);
+        let is_own = desired.build.steps.iter().any(|step| match &step.undo {
+            Some(BuildUndo::StopMd { uuid, .. }) => {
+                mdadm::is_on(sys, runner, uuid, std::slice::from_ref(&member.path)).unwrap_or(false)
+            }
+            _ => false,
+        });
+        match undo::carries(sys, runner, &member.path) {
+            _ if is_own => Carried::Own,
+            Some(what) => Carried::Other(what),
+            None => Carried::Nothing,
+        }
     }
 
     /// Whether something is mounted from the member itself, or swapped to.
@@ -317,7 +346,7 @@ fn absent(undo: &BuildUndo) -> String {
         BuildUndo::RemoveVg { name } => format!("the volume group {name} is not there"),
         BuildUndo::RemoveLv { volume } => format!("the logical volume {volume} is not active"),
         BuildUndo::WipeContent { device, .. } => format!("{device} has nothing on it"),
-        BuildUndo::CloseCrypt { name } => format!("the encrypted device {name} is not open"),
+        BuildUndo::CloseCrypt { name, .. } => format!("the encrypted device {name} is not open"),
         BuildUndo::SwapOff { device, .. } => format!("swap on {device} is off"),
         BuildUndo::Unmount { mountpoint, .. } => format!("nothing is mounted on {}", mountpoint.shown()),
         BuildUndo::RemoveDirectory(path) => format!("the directory {} is not there", path.shown()),

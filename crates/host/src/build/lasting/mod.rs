@@ -16,6 +16,7 @@ mod records;
 mod refuse;
 mod renew;
 mod site;
+mod start;
 #[cfg(test)]
 mod tests;
 mod undo;

@@ -1,11 +1,10 @@
 //! Records on disk: each is replaced as a whole, durably.
 
 use super::{Failure, Keeper};
-use crate::{at_work, sys};
+use crate::{at_work, kept, sys};
 use ebbtide_door::own::Locked;
-use ebbtide_door::{Directory, own, read};
+use ebbtide_door::{Directory, own};
 use ebbtide_provision::Record;
-use std::io::ErrorKind;
 use std::path::PathBuf;
 
 /// Longest record: a design has at most some hundred members.
@@ -27,6 +26,7 @@ impl Keeper<'_> {
     /// When another one is at it, or there can be no records.
     pub(super) fn lock(&self, command: &str, name: &str) -> Result<Locked, Failure> {
         let place = self.place();
+        kept::is_trusted_place(&self.sys, &place).map_err(Failure::Refused)?;
         Directory::make_all(&place).map_err(|error| Failure::file(&place, error))?;
         let taken = at_work::take(&self.sys, &place, command, name);
         taken
@@ -50,16 +50,11 @@ impl Keeper<'_> {
     pub fn record(&self, name: &str) -> Result<Option<Record>, Unreadable> {
         let path = self.place().join(format!("{name}.json"));
         let fail = |what: String| Unreadable { path: path.clone(), what };
-        let text = match read::text(&path, LONGEST) {
-            Err(read::ReadError::System(error)) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            other => other.map_err(|error| fail(format!("it {error}")))?,
-        };
-        let record: Record = serde_json::from_str(&text)
-            .map_err(|error| fail(format!("it is no record of this version: {error}")))?;
-        if record.schema != Record::SCHEMA || record.desired.name != name {
-            return Err(fail(format!("it is a record of {} ({})", record.desired.name, record.schema)));
+        let record: Option<Record> = kept::record(&self.sys, &path, Record::SCHEMA, LONGEST).map_err(fail)?;
+        match record.as_ref().map(|record| &record.desired.name).filter(|found| *found != name) {
+            Some(found) => Err(fail(format!("it is a record of {found}"))),
+            None => Ok(record),
         }
-        Ok(Some(record))
     }
 
     /// Puts `record` on disk.

@@ -150,10 +150,16 @@ impl Keeper<'_> {
             let name = match undo {
                 BuildUndo::RemoveVg { name } => Some(format!("the volume group {name}")),
                 BuildUndo::RemoveLv { volume } => Some(format!("the logical volume {volume}")),
-                BuildUndo::CloseCrypt { name } => Some(format!("/dev/mapper/{name}")),
+                BuildUndo::CloseCrypt { name, .. } => Some(format!("/dev/mapper/{name}")),
                 _ => None,
             };
-            let stands = self.now(step)? == StepState::Stands;
+            let now = self.now(step)?;
+            if let (BuildUndo::CloseCrypt { .. }, StepState::Other(what)) = (undo, &now) {
+                return Err(Failure::Refused(format!(
+                    "{what}: take that away first, or choose another --name"
+                )));
+            }
+            let stands = now == StepState::Stands;
             if let Some(name) = name.filter(|_| stands && record.begun <= index)
                 && absent.iter().any(|below| undo.stands_on(below))
             {
@@ -218,7 +224,7 @@ pub(super) fn base(steps: &[BuildStep], path: &str) -> Option<usize> {
     let makes = |undo: &BuildUndo| match undo {
         BuildUndo::StopMd { device, .. } => device == path,
         BuildUndo::RemoveLv { volume } => path.strip_prefix("/dev/") == Some(volume),
-        BuildUndo::CloseCrypt { name } => path.strip_prefix("/dev/mapper/") == Some(name),
+        BuildUndo::CloseCrypt { name, .. } => path.strip_prefix("/dev/mapper/") == Some(name),
         _ => false,
     };
     steps.iter().position(|step| step.undo.as_ref().is_some_and(makes))

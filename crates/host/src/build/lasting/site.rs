@@ -1,7 +1,7 @@
 //! What of this host an array that stays is made of: how it boots, who it is, what its devices are called for good.
 
 use crate::judge;
-use crate::probe::{Devices, Kind};
+use crate::probe::{Devices, Kind, steadiest_name};
 use crate::sys::{self, Sys};
 use ebbtide_door::{Door, DoorError, Expected, Wanted};
 use ebbtide_model::guard::{Permission, RefusalKind, WriteRequest};
@@ -30,17 +30,7 @@ pub fn stable_path(sys: &Sys, devices: &Devices, path: &Path) -> Option<String> 
     }
     let node = std::fs::canonicalize(sys.at(path)).ok()?;
     let device = devices.get(node.file_name()?.to_str()?)?;
-    Some(format!("/dev/disk/by-id/{}", steadiest(&device.ids.by_id)?))
-}
-
-/// The name that stays whatever is written to the device, the most readable of them.
-fn steadiest(by_id: &[String]) -> Option<&str> {
-    // Names of what is on a device, which an apply makes itself, come and go with it.
-    const CONTENT: [&str; 5] = ["lvm-pv-uuid-", "md-name-", "md-uuid-", "dm-name-", "dm-uuid-"];
-    const NUMBERS: [&str; 2] = ["nvme-nvme.", "wwn-"];
-    let begins = |name: &str, with: &[&str]| with.iter().any(|prefix| name.starts_with(prefix));
-    let steady = || by_id.iter().map(String::as_str).filter(|name| !begins(name, &CONTENT));
-    steady().find(|name| !begins(name, &NUMBERS)).or_else(|| steady().next())
+    Some(format!("/dev/disk/by-id/{}", steadiest_name(&device.ids.by_id)?))
 }
 
 /// What kind of device is at `path`; nothing where there is none.
@@ -107,9 +97,9 @@ mod tests {
         let before = names(&["nvme-Amazon_Elastic_Block_Store_vol0a", "nvme-nvme.1d0f-76"]);
         let after =
             names(&["lvm-pv-uuid-HgV8", "nvme-Amazon_Elastic_Block_Store_vol0a", "nvme-nvme.1d0f-76"]);
-        assert_eq!(steadiest(&before), Some("nvme-Amazon_Elastic_Block_Store_vol0a"));
-        assert_eq!(steadiest(&after), steadiest(&before));
-        assert_eq!(steadiest(&names(&["lvm-pv-uuid-HgV8", "wwn-0x5"])), Some("wwn-0x5"));
-        assert_eq!(steadiest(&names(&["md-name-any:data"])), None);
+        assert_eq!(steadiest_name(&before), Some("nvme-Amazon_Elastic_Block_Store_vol0a"));
+        assert_eq!(steadiest_name(&after), steadiest_name(&before));
+        assert_eq!(steadiest_name(&names(&["lvm-pv-uuid-HgV8", "wwn-0x5"])), Some("wwn-0x5"));
+        assert_eq!(steadiest_name(&names(&["md-name-any:data"])), None);
     }
 }

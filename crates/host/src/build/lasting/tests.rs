@@ -5,6 +5,7 @@
 //! Faults: a kill ends `ebb` at any boundary; a command that is killed has done nothing, part of its work, or all of it; a power cut
 //! takes with it what runs (arrays, mappings, mounts, swap) and nothing else, because `ebb` has synced what it has written.
 
+mod changed;
 mod interleaved;
 mod interrupted;
 mod kept;

@@ -42,6 +42,8 @@ impl Keeper<'_> {
         let _lock = if unknown { None } else { Some(self.lock("ebb undo", name)?) };
         let record = self.record(name).map_err(|bad| Failure::file(&bad.path, bad.what))?;
         let mut record = record.ok_or_else(|| no_such(name))?;
+        self.may_take_files(&record)?;
+        self.refuse_opened(&record, destroy)?;
         let mut undone = Undone::default();
         let steps: Vec<(usize, BuildStep)> = record.desired.build.steps.iter().cloned().enumerate().collect();
         let undos =
@@ -168,6 +170,8 @@ impl Keeper<'_> {
         let record = self.record(name).map_err(|bad| Failure::file(&bad.path, bad.what))?;
         let record = record.ok_or_else(|| no_such(name))?;
         self.refuse_mounted(&record, true)?;
+        self.may_take_files(&record)?;
+        self.refuse_opened(&record, destroy)?;
         let mut planned = Planned::default();
         let steps = || record.desired.build.steps.iter().enumerate().rev();
         let of = |step: &BuildStep| step.undo.as_ref().is_some_and(uses);
@@ -176,10 +180,11 @@ impl Keeper<'_> {
         {
             let Some(undo) = &step.undo else { continue };
             let now = self.now(step)?;
+            // What does not start, for want of a member, is told by the undo itself.
             let is_asleep = destroy
                 && resting(undo).is_some()
                 && now == StepState::Absent
-                && self.wake(&record, step)?.is_some();
+                && self.wake(&record, step).is_ok_and(|words| words.is_some());
             if is_asleep {
                 let note =
                     "is started first: what somebody else has put on it is left, with all that it stands on";
@@ -192,6 +197,10 @@ impl Keeper<'_> {
             }
             // What a tunable of an array was before goes with the array.
             let goes = matches!(undo, BuildUndo::RestoreQueue { old: None, .. });
+            let others = others.or_else(|| match (undo, &now) {
+                (BuildUndo::CloseCrypt { .. }, StepState::Other(what)) => Some(what.clone()),
+                _ => None,
+            });
             match others {
                 Some(what) => planned.notes.push(format!("left alone: {what}")),
                 None if goes || now == StepState::Absent && !is_asleep => {}
@@ -202,6 +211,22 @@ impl Keeper<'_> {
         planned.files = self.taken(&record)?;
         planned.after = record.desired.after.iter().map(|words| words.join(" ")).collect();
         Ok(planned)
+    }
+
+    /// Fails where somebody has opened something of `record` under its name, or where that name keeps from being looked at what is to be erased.
+    fn refuse_opened(&self, record: &Record, erases: bool) -> Result<(), Failure> {
+        for step in &record.desired.build.steps {
+            if let Some(BuildUndo::CloseCrypt { name: mapping, of: Some(of) }) = &step.undo
+                && let Some(other) = identity::other_mapping(&self.sys, mapping, Some(of))
+                && (other.is_on_it || erases)
+            {
+                return Err(Failure::Refused(format!(
+                    "{}; close that, and then `ebb undo {}` goes on",
+                    other.what, record.desired.name
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Fails where something of `record` is mounted, wherever that is. With `but_own` what it mounted itself does not count.
@@ -308,7 +333,8 @@ impl Keeper<'_> {
             undo::Outcome::Before => {}
             undo::Outcome::Left(what) => {
                 undone.left.push(what);
-                left = true;
+                // A mapping on what is below has been refused before.
+                left = !matches!(undo, BuildUndo::CloseCrypt { .. });
             }
         }
         (self.boundary)();
@@ -413,7 +439,7 @@ fn shown(undo: &BuildUndo) -> String {
     match undo {
         BuildUndo::StopMd { device, .. } => device.clone(),
         BuildUndo::RemoveLv { volume } => format!("/dev/{volume}"),
-        BuildUndo::CloseCrypt { name } => format!("/dev/mapper/{name}"),
+        BuildUndo::CloseCrypt { name, .. } => format!("/dev/mapper/{name}"),
         other => other.to_string(),
     }
 }

@@ -1,7 +1,9 @@
 //! What is put on the array: encryption and a file system.
 
 use super::identity::tag;
-use super::{BuildAction, BuildPlanError, BuildStep, BuildUndo, Geometry, MOUNTS, Mounted, Planner, Purpose};
+use super::{
+    BuildAction, BuildPlanError, BuildStep, BuildUndo, Geometry, MOUNTS, Mounted, Opened, Planner, Purpose,
+};
 use crate::shown::Shown;
 use crate::stack::{Encryption, EncryptionFormat, Filesystem};
 use std::path::{Path, PathBuf};
@@ -42,7 +44,8 @@ impl Planner<'_> {
             Some(name) => name,
             None => format!("ebb_{}_crypt", tag(self.site.run)),
         };
-        let undo = BuildUndo::CloseCrypt { name: name.clone() };
+        let of = self.is_lasting().then(|| Opened { device: device.to_owned(), uuid });
+        let undo = BuildUndo::CloseCrypt { name: name.clone(), of };
         let arguments = ["open", "--batch-mode", "--type", "luks2", "--key-file", key_file, device, &name];
         self.run_with_key(encryption, &arguments, undo);
         if self.is_lasting() {

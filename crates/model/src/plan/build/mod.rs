@@ -222,8 +222,11 @@ pub enum BuildUndo {
     },
     /// Closes an encrypted device.
     CloseCrypt {
-        /// Its name below /dev/mapper, which holds the run's id.
+        /// Its name below /dev/mapper; that of a trial holds the run's id.
         name: String,
+        /// What was opened, where the name may be another's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        of: Option<Opened>,
     },
     /// Switches off the swap space with this label, whatever its device is called now.
     SwapOff {
@@ -251,6 +254,15 @@ pub enum BuildUndo {
     },
     /// Takes away an export to other hosts that did not come to be whole, or that was being taken away.
     RemoveExport(ExportUndo),
+}
+
+/// An encrypted device that is opened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opened {
+    /// The device's node, or a link to it.
+    pub device: String,
+    /// The UUID in its header.
+    pub uuid: String,
 }
 
 /// A device that is mounted, by what it was at the time.

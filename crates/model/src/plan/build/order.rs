@@ -41,7 +41,7 @@ impl BuildUndo {
             | BuildUndo::WipeContent { device, .. }
             | BuildUndo::SwapOff { device, .. } => device == path,
             BuildUndo::RemoveLv { volume } => Path::new("/dev").join(volume) == Path::new(path),
-            BuildUndo::CloseCrypt { name } => Path::new("/dev/mapper").join(name) == Path::new(path),
+            BuildUndo::CloseCrypt { name, .. } => Path::new("/dev/mapper").join(name) == Path::new(path),
             _ => false,
         }
     }
@@ -78,7 +78,7 @@ mod tests {
             uuid: text("u"),
             members: vec![text("/dev/ebb_r/data"), text("/dev/loop2")],
         };
-        let close = BuildUndo::CloseCrypt { name: text("ebb_r") };
+        let close = BuildUndo::CloseCrypt { name: text("ebb_r"), of: None };
         let directory = BuildUndo::RemoveDirectory("/run/ebbtide/r".into());
         let mapper = "/dev/mapper/ebb_r";
         // From the top down; each with the next.

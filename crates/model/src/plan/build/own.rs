@@ -82,7 +82,7 @@ impl BuildUndo {
                 is_md_uuid(uuid) && members.iter().all(|member| is_device(member))
             }
             BuildUndo::RemovePv { uuid, .. } => is_lvm_uuid(uuid),
-            BuildUndo::RemoveVg { name } | BuildUndo::CloseCrypt { name } => ours(name),
+            BuildUndo::RemoveVg { name } | BuildUndo::CloseCrypt { name, .. } => ours(name),
             BuildUndo::RemoveLv { volume } => {
                 volume.split_once('/').is_some_and(|(group, name)| ours(group) && name == "data")
             }

@@ -92,7 +92,7 @@ impl fmt::Display for BuildUndo {
                 write!(f, "wipefs --all {}  # if its label is {label}", quoted(device))
             }
             BuildUndo::SwapOff { device, .. } => write!(f, "swapoff {}", quoted(device)),
-            BuildUndo::CloseCrypt { name } => write!(f, "cryptsetup close {name}"),
+            BuildUndo::CloseCrypt { name, .. } => write!(f, "cryptsetup close {name}"),
             BuildUndo::Detach { name, .. } => write!(f, "ebb detach {}", quoted(name)),
             BuildUndo::RemoveGroup(path) => write!(f, "rmdir {}", quoted(&path.to_string_lossy())),
             BuildUndo::Unmount { mountpoint, .. } => {

@@ -436,6 +436,13 @@ impl Machine {
         fs::write(path, text).expect("writes");
     }
 
+    /// Somebody moves a file elsewhere, and leaves a link to it.
+    pub fn becomes_link(&self, path: &str) {
+        let (from, to) = (self.at(path), self.at("/root/moved"));
+        fs::rename(&from, &to).expect("moves");
+        std::os::unix::fs::symlink(&to, &from).expect("links");
+    }
+
     /// Somebody makes a link to `to`.
     pub fn link(&self, path: &str, to: &str) {
         std::os::unix::fs::symlink(self.at(to), self.at(path)).expect("links");

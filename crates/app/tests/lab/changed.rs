@@ -1,0 +1,126 @@
+//! `ebb apply`, `ebb status` and `ebb undo` where something is not as it was: a member is missing or somebody's, a mapping of the name is, a file of
+//! the host's is a link, a record may be another user's. With real md and dm-crypt (User-Mode Linux).
+
+use super::kept::{check, told};
+
+#[test]
+fn an_array_that_lacks_a_member_is_started_where_somebody_says_so() {
+    let script = r#"
+away() { rm /dev/disk/by-id/t-$1; }
+back() { ln -s /dev/ubd$1 /dev/disk/by-id/t-$1; }
+advised() { sed -n "s/.*$1: \`\(mdadm [^\`]*\)\`.*/\1/p" /run/said; }
+say() { echo "CASE $1 status 0 $2"; }
+arrays() { grep -c '^md' /proc/mdstat; true; }
+fresh; apply mirror >/dev/null; mdadm --wait /dev/md/data >/dev/null; echo kept >/data/file; off; away b
+go dry apply mirror --dry-run; go missing apply mirror; run=$(advised 'Or go on without'); say arrays "$(arrays)"
+$run; go run apply mirror; go run-kept cat /data/file
+# It knows by now that it goes on without.
+off; go known apply mirror; go known-kept cat /data/file
+back b; go own ebb status; mdadm -q --zero-superblock /dev/ubdb; mkfs.ext4 -q -F -L theirs /dev/ubdb; go foreign ebb status
+wipefs -qaf /dev/ubdb; dd if=/dev/zero of=/dev/ubdb bs=1M status=none; go blank ebb status
+$(advised 'to do: volume b'); mdadm --wait /dev/md/data >/dev/null; go whole ebb status
+off; wipefs -qaf /dev/ubda; dd if=/dev/zero of=/dev/ubda bs=1M status=none; go erased apply mirror
+off; mdadm -q --zero-superblock /dev/ubdb; mdadm -q --create /dev/md/theirs --run --level=1 --raid-devices=2 /dev/ubda /dev/ubdb
+go theirs ebb status; mdadm -q --stop /dev/md/theirs
+fresh; apply mirror >/dev/null; mdadm --wait /dev/md/data >/dev/null; undo >/dev/null; away a; go undone apply mirror; back a; go undone-back apply mirror
+fresh; apply four_5 >/dev/null; mdadm --wait /dev/md/data >/dev/null; off; away c; go parity apply four_5; $(advised 'Or go on without'); go parity-run apply four_5
+off; away d; go parity-two apply four_5; back c; back d
+fresh; apply stripe >/dev/null; off; away b; go stripe apply stripe; back b; go stripe-back apply stripe
+fresh; apply nested >/dev/null; mdadm --wait /dev/md/data_1 >/dev/null; off; away b; go nested apply nested; back b; go nested-back apply nested
+"#;
+    let told = told(script);
+    let missing = "/dev/md/data is not started: volume b is missing (there is no /dev/disk/by-id/t-b). Bring it back and run this again. \
+                   Or go on without: `mdadm --assemble --run /dev/md/data --uuid=";
+    check(
+        &told,
+        &[
+            ("dry", "1", missing),
+            ("missing", "1", missing),
+            ("arrays", "0", "0"),
+            ("run", "1", "to do: volume b: there is no /dev/disk/by-id/t-b; connect it again"),
+            ("run-kept", "0", "kept"),
+            ("known", "1", "mdadm --assemble /dev/md/data"),
+            ("known-kept", "0", "kept"),
+            ("own", "1", "to do: volume b: `mdadm /dev/md/data --re-add /dev/disk/by-id/t-b`"),
+            (
+                "foreign",
+                "1",
+                "to do: volume b: /dev/disk/by-id/t-b carries ext4 with the label theirs, and nothing of /dev/md/data",
+            ),
+            ("blank", "1", "to do: volume b: `mdadm /dev/md/data --add /dev/disk/by-id/t-b`"),
+            ("whole", "0", "data: healthy"),
+            ("erased", "1", "volume a is missing (/dev/disk/by-id/t-a is blank)"),
+            ("theirs", "1", "unused"),
+            ("undone", "1", "volume a is missing (there is no /dev/disk/by-id/t-a)"),
+            ("undone-back", "0", "applied"),
+            ("parity", "1", "volume c is missing"),
+            ("parity-run", "1", "to do: volume c"),
+            ("parity-two", "1", "volume d is missing"),
+            (
+                "stripe",
+                "1",
+                "volume b is missing (there is no /dev/disk/by-id/t-b). Bring it back and run this again. Or take data out",
+            ),
+            ("stripe-back", "0", "applied"),
+            ("nested", "1", "/dev/md/data_1 is not started: volume b is missing"),
+            ("nested-back", "0", "applied"),
+        ],
+    );
+}
+
+#[test]
+fn what_is_not_as_it_was_is_told_before_anything_is_taken_away() {
+    let script = r#"
+echo other >/run/other
+fresh; apply luks >/dev/null; umount /data; cryptsetup close data
+cryptsetup luksFormat --batch-mode --pbkdf pbkdf2 --pbkdf-force-iterations 1000 --key-file /run/other /dev/ubdc
+cryptsetup open --key-file /run/other /dev/ubdc data; mkfs.ext4 -q -L theirs /dev/mapper/data
+go mapping ebb status; go mapping-apply apply luks; go mapping-dry undo --dry-run; go mapping-destroy undo --destroy; go mapping-undo undo
+go mapping-kept blkid -p /dev/mapper/data; cryptsetup close data; go mapping-again apply luks
+for file in /etc/fstab /etc/mdadm/mdadm.conf /etc/crypttab; do
+    n=${file##*/}; fresh; apply luks >/dev/null; mv $file /run/real; ln -s /run/real $file
+    go $n ebb status; go $n-apply apply luks; go $n-dry undo --dry-run; go $n-undo undo; go $n-mounted mountpoint /data
+    rm $file; mv /run/real $file; go $n-away undo --destroy
+done
+fresh; apply mirror >/dev/null; place=/var/lib/ebbtide/apply
+chmod 777 $place; go open ebb status; go open-undo undo; chmod 700 $place
+chown 4711 $place/data.json; go given ebb status; go given-undo undo; go given-apply apply mirror; chown 0 $place/data.json
+go unknown ebb status nosuch; go unknown-undo ebb undo nosuch; go unknown-dry ebb undo nosuch --dry-run; go unknown-detach ebb detach nosuch; go unknown-export ebb export --remove nosuch
+sed -i 's|ebbtide.apply/1|ebbtide.apply/2|' $place/data.json; go newer undo; sed -i 's|ebbtide.apply/2|ebbtide.apply/1|' $place/data.json
+go records-mounted mountpoint /data; go records-away undo --destroy
+"#;
+    let told = told(script);
+    let other = "/dev/mapper/data is a mapping of somebody's: ";
+    let mut wanted = vec![
+        ("mapping", "1", other),
+        ("mapping-apply", "1", other),
+        ("mapping-dry", "0", other),
+        ("mapping-destroy", "1", other),
+        ("mapping-undo", "0", "left alone: /dev/mapper/data"),
+        ("mapping-kept", "0", "theirs"),
+        ("mapping-again", "0", "applied"),
+        ("open", "1", "`chmod go-w /var/lib/ebbtide/apply`"),
+        ("open-undo", "1", "`chmod go-w /var/lib/ebbtide/apply`"),
+        ("given", "1", "`chown root: /var/lib/ebbtide/apply/data.json`"),
+        ("given-undo", "1", "belongs to the user 4711"),
+        ("given-apply", "1", "belongs to the user 4711"),
+        ("unknown", "1", "there is no nosuch"),
+        ("unknown-undo", "1", "there is no nosuch"),
+        ("unknown-dry", "1", "there is no nosuch"),
+        ("unknown-detach", "1", "there is no nosuch"),
+        ("unknown-export", "1", "there is no export nosuch"),
+        ("newer", "1", "it was written by a newer ebb"),
+        ("records-mounted", "0", "is a mountpoint"),
+        ("records-away", "0", "taken away"),
+    ];
+    let cases: Vec<[String; 6]> = ["fstab", "mdadm.conf", "crypttab"]
+        .map(|name| ["", "-apply", "-dry", "-undo", "-mounted", "-away"].map(|end| format!("{name}{end}")))
+        .into();
+    for [status, apply, dry, undo, mounted, away] in &cases {
+        let link = "it is a symbolic link to /run/real";
+        wanted.extend([status, apply, dry, undo].map(|case| (case.as_str(), "1", link)));
+        wanted.push((mounted, "0", "is a mountpoint"));
+        wanted.push((away, "0", "taken away"));
+    }
+    check(&told, &wanted);
+}

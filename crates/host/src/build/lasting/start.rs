@@ -1,0 +1,84 @@
+//! Starting an array that stays from those of its members that are there.
+
+use super::copies::on_host;
+use super::{Failure, Keeper};
+use crate::build::{mdadm, undo};
+use ebbtide_model::plan::build::BuildStep;
+use ebbtide_provision::copies::Superblock;
+use ebbtide_provision::{Class, Member, Record, can_lose};
+use std::path::Path;
+
+impl Keeper<'_> {
+    /// The members that the array with `uuid`, which `step` makes, is started from; none where none carries it.
+    ///
+    /// # Errors
+    /// When one is missing that was in use when the others were last written to: which, and both ways on.
+    pub(super) fn to_start<'a>(
+        &self,
+        record: &Record,
+        step: &BuildStep,
+        device: &str,
+        uuid: &str,
+        members: &'a [String],
+    ) -> Result<Vec<&'a str>, Failure> {
+        let there = mdadm::carriers(&self.sys, self.runner, uuid, members)?;
+        let is_missing =
+            |member: &&Member| members.contains(&member.path) && !there.contains(&member.path.as_str());
+        let missing: Vec<&Member> = record.desired.members.iter().filter(is_missing).collect();
+        let index = record.desired.build.steps.iter().position(|other| other == step);
+        let is_cut_off = index.is_some_and(|index| record.begun > index && record.done <= index);
+        // Arrays that are members are started before this one.
+        let are_all_told = there.len() + missing.len() == members.len();
+        if there.is_empty()
+            || missing.is_empty()
+            || is_cut_off
+            || !are_all_told
+            || self.are_all_in_use(&there)?
+        {
+            return Ok(there);
+        }
+        let what: Vec<String> = missing.iter().map(|member| self.why_missing(member)).collect();
+        let works = |volume: usize| missing.iter().all(|member| member.volume != volume);
+        let is_enough = can_lose(&record.desired.layout, &works).is_some();
+        let name = &record.desired.name;
+        let on = match (is_enough, record.desired.class) {
+            (true, _) => format!(
+                "Or go on without: `mdadm --assemble --run {device} --uuid={uuid} {}`, and then run this again; what only the missing may have is \
+                 lost then",
+                there.join(" ")
+            ),
+            (false, Class::Persistent) => format!("Or take {name} out of this host with `ebb undo {name}`"),
+            (false, Class::Ephemeral) => format!(
+                "It is made anew only where all members are blank. Or take {name} out of this host with `ebb undo {name}`"
+            ),
+        };
+        Err(Failure::Refused(format!(
+            "{device} is not started: {}. Bring {} back and run this again. {on}",
+            what.join(", and "),
+            if missing.len() == 1 { "it" } else { "them" }
+        )))
+    }
+
+    /// Whether the newest of these members knows of no other that was in use: mdadm starts the array from them.
+    fn are_all_in_use(&self, there: &[&str]) -> Result<bool, Failure> {
+        let mut found: Vec<Superblock> = Vec::new();
+        for path in there {
+            found.extend(self.superblock(path)?);
+        }
+        let is_there = |place: usize| found.iter().any(|superblock| superblock.role == Some(place));
+        let newest = found.iter().max_by_key(|superblock| superblock.events);
+        Ok(newest.is_some_and(|newest| {
+            newest.in_use.iter().enumerate().all(|(place, in_use)| !in_use || is_there(place))
+        }))
+    }
+
+    fn why_missing(&self, member: &Member) -> String {
+        let Member { name, path, .. } = member;
+        let why = match undo::carries(&self.sys, self.runner, path) {
+            _ if !self.sys.at(Path::new(path)).exists() => format!("there is no {path}"),
+            Some(what) => format!("{what}, and nothing of the array"),
+            None => format!("{path} is blank"),
+        };
+        format!("volume {name}{} is missing ({why})", on_host(member))
+    }
+}

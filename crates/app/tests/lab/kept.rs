@@ -89,7 +89,7 @@ pub fn told(script: &str) -> Vec<(String, String)> {
     let script = format!("{}{script}\necho all\n", PREPARE.replace("EBB", ebb.to_str().unwrap()));
     let lab = ebbtide_runner::places::lab().unwrap();
     let kernel = Kernel::ready(&lab, &mut |text| eprintln!("{text}")).unwrap();
-    let guest = Guest { script, disks, share: Some(share), memory_mib: 800, udev: true, ..Guest::default() };
+    let guest = Guest { script, disks, share: Some(share), memory_mib: 800, udev: true };
     let said = guest.run(&kernel, Duration::from_secs(1800)).unwrap().output;
     eprintln!("{said}");
     assert!(said.trim_end().ends_with("all"));

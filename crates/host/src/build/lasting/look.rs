@@ -68,7 +68,15 @@ impl Keeper<'_> {
         Ok(match undo {
             BuildUndo::StopMd { device, uuid, .. } => {
                 if mdadm::is_at(runner, uuid, device)? {
-                    return Ok(StepState::Stands);
+                    // Who starts members one by one, as they appear, leaves it so until enough are there.
+                    let name = self.kernel_name(device).unwrap_or_default();
+                    let state = sys::word(&self.sys.sys.join("block").join(name).join("md/array_state"));
+                    return Ok(match state.as_deref() {
+                        Some("inactive") => {
+                            StepState::Other(format!("{device} waits for members, and does not run"))
+                        }
+                        _ => StepState::Stands,
+                    });
                 }
                 match mdadm::arrays(sys, runner, uuid)?.first() {
                     Some(name) => StepState::Other(format!("the array is /dev/{name} and not {device}")),

@@ -41,9 +41,12 @@ impl Keeper<'_> {
         let works = |volume: usize| missing.iter().all(|member| member.volume != volume);
         let is_enough = can_lose(&record.desired.layout, &works).is_some();
         let name = &record.desired.name;
+        // One that waits for its members has those that are there.
+        let waiting = mdadm::arrays(&self.sys, self.runner, uuid)?;
+        let stop: String = waiting.iter().map(|array| format!("mdadm --stop /dev/{array} && ")).collect();
         let on = match (is_enough, record.desired.class) {
             (true, _) => format!(
-                "Or go on without: `mdadm --assemble --run {device} --uuid={uuid} {}`, and then run this again; what only the missing may have is \
+                "Or go on without: `{stop}mdadm --assemble --run {device} --uuid={uuid} {}`, and then run this again; what only the missing may have is \
                  lost then",
                 there.join(" ")
             ),

@@ -302,6 +302,38 @@ fn rounds() -> u32 {
     std::env::var("EBB_TEST_ROUNDS").map_or(5, |rounds| rounds.parse().unwrap())
 }
 
+/// A terminal that nobody told its size has 0 columns: the line is as on one of 80.
+#[test]
+fn a_terminal_of_no_columns_has_the_whole_line() {
+    let home = Home::new();
+    let ebb = common::EBB;
+    // Until the line is there, or for long.
+    let inner = "i=0; while [ ! -e seen ] && [ $i -lt 900 ]; do sleep 0.1; i=$((i + 1)); done";
+    home.write("inner", inner);
+    let run = format!("stty rows 0 cols 0; exec {ebb} limit --write 1M -- sh inner");
+    let mut child = home
+        .command("script")
+        .args(["-qec", &run, "/dev/null"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut said, mut chunk) = (String::new(), [0; 4096]);
+    let output = child.stdout.as_mut().unwrap();
+    loop {
+        let read = output.read(&mut chunk).unwrap();
+        if read == 0 {
+            break;
+        }
+        said.push_str(&String::from_utf8_lossy(&chunk[..read]));
+        if said.contains("\x1b[K") && said.contains("| ") {
+            home.write("seen", "");
+        }
+    }
+    child.wait().unwrap();
+    assert!(home.path("seen").exists(), "{said:?}");
+}
+
 /// Runs `script` under a limit as often as is asked for; `check` is a shell's command that is true when every byte is there.
 fn writes_all(home: &Home, rate: &str, name: &str, script: &str, check: &str) {
     let mut stops = 0;

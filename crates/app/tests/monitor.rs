@@ -4,6 +4,7 @@
 mod common;
 
 use common::{Home, status, stderr};
+use std::process::{Child, Stdio};
 
 /// A volume of 8 MiB that was written.
 fn volume(home: &Home, name: &str) -> String {
@@ -108,6 +109,37 @@ fn figures_for_prometheus_are_replaced_as_a_whole() {
     assert!(std::fs::read(home.path(&a)).unwrap() == whole && !home.path("figures.txt").exists());
     home.write("empty.prom", "");
     assert_eq!(status(&home.ebb(&line.replace("ebb.prom", "empty.prom")).output().unwrap()), 0);
+    // One of ebb's that somebody appended to since is theirs too.
+    let appended = format!("{before}node_backup_last_success 1\n");
+    home.write("ebb.prom", &appended);
+    let output = home.ebb(&line).output().unwrap();
+    assert_eq!(status(&output), 2, "{output:?}");
+    assert!(stderr(&output).contains("something else is in it, which would be lost: name another file"));
+    assert_eq!(std::fs::read_to_string(home.path("ebb.prom")).unwrap(), appended);
+}
+
+#[test]
+fn passes_that_overlap_are_all_kept() {
+    let home = Home::new();
+    let a = volume(&home, "a");
+    let line = format!("monitor run --quiet --busy-too --metrics ebb.prom {a}");
+    // The first ten make the store as well.
+    for kept in [10, 20] {
+        let mut pass = home.ebb(&line);
+        pass.stdout(Stdio::null()).stderr(Stdio::piped());
+        let passes: Vec<Child> = (0..10).map(|_| pass.spawn().unwrap()).collect();
+        for pass in passes {
+            let output = pass.wait_with_output().unwrap();
+            assert!(status(&output) == 0 && output.stderr.is_empty(), "{output:?}");
+        }
+        let known = home.json("monitor status", &[0]);
+        assert_eq!(known["volumes"][0]["passes_kept"], kept, "{known}");
+        let text = std::fs::read_to_string(home.path("ebb.prom")).unwrap();
+        assert!(text.starts_with("# ") && text.ends_with("# EOF\n"), "{text}");
+    }
+    let left: Vec<_> =
+        std::fs::read_dir(home.path(".")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.iter().filter(|name| name.to_string_lossy().contains("ebb.prom")).count(), 1, "{left:?}");
 }
 
 #[test]

@@ -53,10 +53,14 @@ pub fn stdout_width() -> (usize, bool) {
     if !stdout_is_terminal() {
         return (COLUMNS_ELSEWHERE, false);
     }
-    let columns = stdout_size().map_or(80, |(_, columns)| usize::from(columns));
     let color = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
         && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-    (if columns == 0 { 80 } else { columns }, color)
+    (columns_of(stdout_size().map(|(_, columns)| columns)), color)
+}
+
+/// Columns of a terminal that says it has `said`: where it says 0, as a serial line does, nobody has told it.
+fn columns_of(said: Option<u16>) -> usize {
+    said.filter(|columns| *columns > 0).map_or(80, usize::from)
 }
 
 /// Writes `text` to standard output; a reader that has seen enough (`| head`) is no error.
@@ -137,7 +141,7 @@ pub fn say(text: &str) {
 
 /// Puts `text` on the terminal that standard error is, from the left edge of the line on, instead of what is on it; as much as fits.
 pub fn say_status(text: &str) {
-    let columns = tcgetwinsize(io::stderr()).map_or(80, |size| usize::from(size.ws_col).max(2));
+    let columns = columns_of(tcgetwinsize(io::stderr()).ok().map(|size| size.ws_col));
     // In the last column some terminals begin the next line.
     let text: String = escape(text).chars().filter(|c| *c != '\n').take(columns - 1).collect();
     let _ = io::stderr().lock().write_all(format!("\r\x1b[K{text}").as_bytes());

@@ -188,7 +188,7 @@ const MIRRORS: &str = r#"
 md() { for at in /sys/block/md*; do case $(cat $at/md/array_state 2>/dev/null) in ''|clear|inactive) ;; *) echo /dev/${at##*/} ;; esac; done; }
 begin() { off; rm -rf $note; for d in a b c d; do give blank $d; done; links a b; $script start >/dev/null 2>&1; echo old >/data/file; echo "== $1"; }
 go() { $script start 2>&1; echo "status $?: $(cat /data/file 2>/dev/null)"; }
-copied() { until [ "$(cat /sys/block/md*/md/sync_action)" = idle ]; do sleep 0.1; done; }
+copied() { until [ "$(cat /sys/block/md*/md/degraded)" = 0 ]; do sleep 0.1; done; }
 
 begin "members of two machines"
 off; rm -rf $note; links c d; $script start >/dev/null 2>&1; off; links a d; go
@@ -204,6 +204,10 @@ off; links a; $script start >/dev/null 2>&1; echo new >/data/file; off; links a 
 
 begin "a member that was replaced and is here still"
 mdadm $(md) --fail /dev/ubdb; mdadm $(md) --remove /dev/ubdb; mdadm $(md) --add /dev/ubdc; copied; echo new >/data/file; off; links a b c; go
+
+begin "a replacement that is not named"
+mdadm $(md) --fail /dev/ubdb; mdadm $(md) --remove /dev/ubdb; mdadm $(md) --add /dev/ubdc; copied; echo new >/data/file
+$script note; off; links a; go; mdadm $(md) --add /dev/ubdc; copied; umount /data; go; off; echo "named now"; links a c; go
 
 begin "nothing on it yet, and a member missing"
 umount /data; dd if=/dev/zero of=$(md) bs=1M status=none; rm -rf $note; off; links a; go; off; links a b; go
@@ -231,6 +235,14 @@ fn a_mirror_is_not_started_with_older_data_and_not_made_of_two() {
         ),
         ("both halves, of which one ran alone", &["left out: /dev/ubdb", "status 0: new\n"]),
         ("a member that was replaced and is here still", &["left alone: /dev/ubdb", "status 0: new\n"]),
+        (
+            "a replacement that is not named",
+            &[
+                "members= in /usr/local/sbin/ebb-data does not name it",
+                "/dev/ubdc is in it and was not looked for",
+                "named now\nebb-data: /dev/md127 is mounted at /data\nstatus 0: new\n",
+            ],
+        ),
         (
             "nothing on it yet, and a member missing",
             &["members are missing", "status 1: \n", "new ext4 on", "status 0: \n"],

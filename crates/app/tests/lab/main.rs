@@ -24,6 +24,7 @@ mod layouts;
 mod monitor;
 mod mounts;
 mod nameless;
+mod nfs;
 mod pattern;
 mod remote;
 mod replicated;

@@ -171,16 +171,17 @@ look() {
 # shellcheck disable=SC2086
 all_there() {
     [ -z "$(absent)" ] || return 1
-    look
     set -- $own
     [ "$#" -gt 0 ] || { [ "$blanks" -ge "$least" ] && return 0 || return 1; }
     [ "$owns" -ge "$(examined "$1" | value MD_DEVICES)" ]
 }
 
+# Looks until all are there, or for as long as they are waited for.
 settle() {
     left=$wait
     while :; do
         if have udevadm; then udevadm settle --timeout=30; fi
+        look
         if all_there || [ "$left" -le 0 ]; then return; fi
         sleep 1
         left=$((left - 1))
@@ -304,7 +305,6 @@ start() {
     : >"$log"
     [ -z "$(missing)" ] || refuse "missing: $(missing); install $packages"
     settle
-    look
     [ -z "$used" ] || say "left alone: $used"
     check_mount
     if [ "$owns" -gt 0 ]; then
@@ -326,8 +326,11 @@ start() {
     if [ "$lost" -gt 0 ] && [ "$(cat "/sys/class/block/${running##*/}/md/sync_action")" = recover ]; then
         say "its redundancy is being built"
     elif [ "$lost" -gt 0 ]; then
-        say "DEGRADED: $lost of its members missing; blank:${blank:- none}; to put one in: mdadm $running --add DISK"
+        say "DEGRADED: $lost of its members missing; blank:${blank:- none}; to put one in: mdadm $running --add DISK, and where members= in $0 does not name it, its name there"
     fi
+    for disk in "/sys/class/block/${running##*/}/slaves/"*; do
+        candidates | grep -qx "/dev/${disk##*/}" || say "/dev/${disk##*/} is in it and was not looked for: write its name into members= in $0, or it may be left out next time"
+    done
     for disk in $own; do
         [ -e "/sys/class/block/${running##*/}/slaves/${disk##*/}" ] || say "left out: $disk, which is older than the others; mdadm $running --add $disk writes over it"
     done

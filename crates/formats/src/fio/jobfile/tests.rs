@@ -339,6 +339,11 @@ fn job_files_that_people_bring_run() {
              percentile_list=50:99\nlog_max_value=1\nsize=22m\n[wal]\nrw=write\nbs=2300\nfdatasync=1\n",
             "clocksource, create_serialize, exitall_on_error, fadvise_hint, log_avg_msec, log_max_value, percentile_list, write_bw_log change",
         ),
+        (
+            "[global]\nbs=4k\nrw=randread\niodepth=128\nlatency_target=500000\nlatency_window=5000000\nlatency_percentile=99.9\n\
+             [device]\nfilename=/dev/disk\n",
+            "",
+        ),
     ] {
         let jobs = read(text).unwrap_or_else(|error| panic!("{text}: {error}"));
         assert!(jobs.iter().all(|job| !job.verified), "{text}");

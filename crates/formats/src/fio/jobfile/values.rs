@@ -133,7 +133,13 @@ impl Written for Value<'_> {
         }
     }
     fn number(&mut self) -> Read<f64> {
-        Ok(Value::number(self)? as f64)
+        // Only a percentage of latency_percentile has a fraction in fio, and no suffix then.
+        match self.given()?.trim() {
+            text if text.contains('.') => {
+                text.parse().map_err(|_| ValueError::NoNumber(text.to_owned()).into())
+            }
+            _ => Ok(Value::number(self)? as f64),
+        }
     }
     fn time(&mut self, bare: Nanos) -> Read<Nanos> {
         Ok(time(self.given()?, bare.0)?)

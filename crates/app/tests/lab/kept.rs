@@ -220,7 +220,7 @@ go killed echo $n
         );
         assert!(!told.iter().any(|(is, said)| *is == case("own") && said.contains("left")), "{told:?}");
     }
-    let apart = "some members of /dev/md/data carry it already";
+    let apart = "is not started: volume b is missing";
     check(&told, &[("half-apply", "1", apart), ("half-apply-again", "1", apart)]);
     check(&told, &[("half-undone", "0", "does not start"), ("half-kept", "0", "MD_LEVEL=raid0")]);
     check(&told, &[("nested-undone", "0", "left alone: "), ("nested-kept", "0", "kept")]);

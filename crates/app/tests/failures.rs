@@ -293,7 +293,7 @@ fn signalled(command: &mut Command, name: &str) -> std::process::Output {
 #[test]
 fn a_small_stack_is_enough() {
     let home = Home::new();
-    for line in ["list", "bench new --rw read --size 1m --runtime 20ms"] {
+    for line in ["list", "bench new --rw read --size 1m"] {
         let mut command = home.command("sh");
         command.args(["-c", "ulimit -s 128; exec \"$@\"", "sh", EBB]).args(line.split_whitespace());
         let output = command.output().unwrap();
@@ -316,7 +316,7 @@ fn a_lease_that_is_not_given_up_is_said() {
         std::thread::sleep(Duration::from_millis(20));
     }
     let outputs = ["--rw read", "--rw write --destroy"].map(|options| {
-        let line = format!("30 {EBB} bench leased --size 1m --runtime 20ms {options}");
+        let line = format!("30 {EBB} bench leased --size 1m {options}");
         home.command("timeout").args(line.split_whitespace()).output().unwrap()
     });
     holder.kill().unwrap();
@@ -330,7 +330,7 @@ fn a_lease_that_is_not_given_up_is_said() {
         );
     }
     assert!(std::fs::read(&file).unwrap().iter().all(|byte| *byte == 7), "it was written");
-    let output = home.ebb("bench leased --size 1m --runtime 20ms --rw read").output().unwrap();
+    let output = home.ebb("bench leased --size 1m --rw read").output().unwrap();
     assert_eq!(status(&output), 0, "{output:?}");
 }
 

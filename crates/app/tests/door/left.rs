@@ -100,7 +100,7 @@ const WORK: &[Work] = &[
         report: None,
     },
     Work {
-        line: "bench new --rw randread --bs 4k --size 4m --runtime 20ms",
+        line: "bench new --rw randread --bs 4k --size 4m",
         calls: &["write", "pwrite64", "fallocate", "linkat", "fsync"],
         report: None,
     },

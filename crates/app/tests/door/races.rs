@@ -104,7 +104,7 @@ impl Doing {
                 with(home.ebb("bench --rw write --bs 64k --size 4m --destroy"), &scene.at("target"))
             }
             Doing::New => {
-                with(home.ebb("bench --rw randread --bs 4k --size 4m --runtime 50ms"), &scene.at("new"))
+                with(home.ebb("bench --rw randread --bs 4k --size 4m"), &scene.at("new"))
             }
             Doing::Run => {
                 let device = format!("device = \"/dev/..{}\"", scene.at("link").display());

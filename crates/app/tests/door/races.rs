@@ -103,9 +103,7 @@ impl Doing {
             Doing::File => {
                 with(home.ebb("bench --rw write --bs 64k --size 4m --destroy"), &scene.at("target"))
             }
-            Doing::New => {
-                with(home.ebb("bench --rw randread --bs 4k --size 4m"), &scene.at("new"))
-            }
+            Doing::New => with(home.ebb("bench --rw randread --bs 4k --size 4m"), &scene.at("new")),
             Doing::Run => {
                 let device = format!("device = \"/dev/..{}\"", scene.at("link").display());
                 home.write("x.toml", &experiment(&device));

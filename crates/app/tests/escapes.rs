@@ -51,15 +51,11 @@ fn printed(home: &Home, arguments: &[&OsStr]) -> String {
         .iter()
         .map(|a| format!("\"$A{}\"", arguments.iter().position(|b| a == b).unwrap()))
         .collect();
-    let mut command = home.command("script");
+    let mut command = home.on_a_terminal(&format!("{EBB} {}", line.join(" ")));
     for (index, argument) in arguments.iter().enumerate() {
         command.env(format!("A{index}"), argument);
     }
-    let seen = command
-        .args(["-qec", &format!("{EBB} {}", line.join(" ")), "/dev/null"])
-        .env("TERM", "xterm-256color")
-        .output()
-        .unwrap();
+    let seen = command.env("TERM", "xterm-256color").output().unwrap();
     let seen = String::from_utf8(seen.stdout).unwrap();
     for raw in [TITLE, CLEAR, TURN, "\u{9b}", "\u{2028}", "\u{1b}]"] {
         assert!(!seen.contains(raw), "{arguments:?}: {raw:?} in {seen:?}");

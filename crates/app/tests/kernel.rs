@@ -136,14 +136,7 @@ fn a_key_that_is_typed_is_not_shown_and_ctrl_c_ends_it() {
     let home = Home::new();
     home.write("e.toml", &with_a_prompt());
     let run = format!("{EBB} run e.toml --on kernel --no-save");
-    // util-linux's `script` gives it a terminal.
-    let mut child = home
-        .command("script")
-        .args(["-qec", &run, "/dev/null"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = home.on_a_terminal(&run).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut said = Vec::new();
     let mut output = child.stdout.take().unwrap();
     // Earlier than the question nothing is listened to.

@@ -311,13 +311,7 @@ fn a_terminal_of_no_columns_has_the_whole_line() {
     let inner = "i=0; while [ ! -e seen ] && [ $i -lt 900 ]; do sleep 0.1; i=$((i + 1)); done";
     home.write("inner", inner);
     let run = format!("stty rows 0 cols 0; exec {ebb} limit --write 1M -- sh inner");
-    let mut child = home
-        .command("script")
-        .args(["-qec", &run, "/dev/null"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = home.on_a_terminal(&run).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let (mut said, mut chunk) = (String::new(), [0; 4096]);
     let output = child.stdout.as_mut().unwrap();
     loop {

@@ -15,11 +15,9 @@ const LEAVE: &[u8] = b"\x1b[?1049l";
 /// picture has changed.
 fn record(rows: u16, columns: u16, arguments: &str, keys: &[&str]) -> Vec<u8> {
     let run = format!("stty rows {rows} cols {columns}; exec {EBB} watch {arguments}");
-    // util-linux's `script` gives it a terminal.
     let home = Home::new();
     let mut child = home
-        .command("script")
-        .args(["-qec", &run, "/dev/null"])
+        .on_a_terminal(&run)
         .env("TERM", "xterm-256color")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -45,6 +45,13 @@ impl Home {
         command
     }
 
+    /// A shell's command in this home, on a terminal of its own: util-linux's `script` gives it one.
+    pub fn on_a_terminal(&self, line: &str) -> Command {
+        let mut command = self.command("script");
+        command.args(["-qec", line, "/dev/null"]);
+        command
+    }
+
     pub fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path(name);
         std::fs::write(&path, text).unwrap();

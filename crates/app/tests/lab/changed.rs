@@ -1,7 +1,8 @@
-//! `ebb apply`, `ebb status` and `ebb undo` where something is not as it was: a member is missing or somebody's, a mapping of the name is, a file of
-//! the host's is a link, a record may be another user's. With real md and dm-crypt (User-Mode Linux).
+//! `ebb apply`, `ebb status` and `ebb undo` where something is not as it was: members that are missing or somebody's, mappings of somebody's.
+//! Files of the host's that are links, records that another user may have written. With real md and dm-crypt (User-Mode Linux).
 
-use super::kept::{check, told};
+use super::cases::check;
+use super::kept::told;
 
 #[test]
 fn an_array_that_lacks_a_member_is_started_where_somebody_says_so() {

@@ -1,6 +1,7 @@
 //! `ebb apply` and `ebb undo` on arrays that they made before: of another design, stopped, killed in between, or with somebody's data on them. With
 //! real md, LVM and dm-crypt (User-Mode Linux).
 
+use super::cases::{cases, check};
 use ebbtide_lab::uml::{Guest, Kernel};
 use std::fmt::Write;
 use std::time::Duration;
@@ -92,23 +93,7 @@ pub fn told(script: &str) -> Vec<(String, String)> {
     let guest = Guest { script, disks, share: Some(share), memory_mib: 800, udev: true };
     let said = guest.run(&kernel, Duration::from_secs(1800)).unwrap().output;
     eprintln!("{said}");
-    assert!(said.trim_end().ends_with("all"));
-    let case = |line: &str| {
-        let (name, said) = line.strip_prefix("CASE ")?.split_once(" status ")?;
-        Some((name.to_owned(), said.to_owned()))
-    };
-    said.lines().filter_map(case).collect()
-}
-
-pub fn check(told: &[(String, String)], wanted: &[(&str, &str, &str)]) {
-    let mut wrong = Vec::new();
-    for (name, status, words) in wanted {
-        let said = told.iter().find(|(case, _)| case == name).map_or("nothing was said", |(_, said)| said);
-        if !(said.starts_with(&format!("{status} ")) && said.contains(words)) {
-            wrong.push(format!("{name}: expected {status} and {words:?}: {said}"));
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    cases(&said)
 }
 
 const UNKNOWN: &str = "data of an unknown kind";

@@ -8,6 +8,7 @@ mod at_work;
 mod attach;
 mod boot_states;
 mod builds;
+mod cases;
 mod changed;
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,5 +1,6 @@
 //! Where file systems are mounted, and what is still mounted, asked of a real kernel (User-Mode Linux).
 
+use super::cases::{cases, check};
 use ebbtide_lab::uml::{Guest, Kernel};
 use std::path::Path;
 use std::process::Command;
@@ -33,23 +34,7 @@ fn told(script: &str, share: &Path) -> Vec<(String, String)> {
     let share = Some(share.to_owned());
     let guest = Guest { script, disks: vec![disk], share, memory_mib: 600, ..Guest::default() };
     let outcome = guest.run(&kernel, Duration::from_secs(600)).unwrap();
-    assert!(outcome.output.trim_end().ends_with("all"), "{}", outcome.output);
-    let case = |line: &str| {
-        let (name, said) = line.strip_prefix("CASE ")?.split_once(" status ")?;
-        Some((name.to_owned(), said.to_owned()))
-    };
-    outcome.output.lines().filter_map(case).collect()
-}
-
-fn check(told: &[(String, String)], wanted: &[(&str, &str, &str)]) {
-    let mut wrong = Vec::new();
-    for (name, status, words) in wanted {
-        let said = told.iter().find(|(case, _)| case == name).map_or("nothing was said", |(_, said)| said);
-        if !(said.starts_with(&format!("{status} ")) && said.contains(words)) {
-            wrong.push(format!("{name}: expected {status} and {words:?}: {said}"));
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    cases(&outcome.output)
 }
 
 #[test]

@@ -102,8 +102,8 @@ impl Ids {
     }
 }
 
-/// How well a name below /dev/disk/by-id tells a device: by model and serial, by numbers that nobody reads, by what is on it or who made it, which
-/// change with that, and by a host's name.
+/// How well a name below /dev/disk/by-id tells a device. Best is model and serial, then numbers that nobody reads. What is on it, who made it
+/// and a host's name change.
 fn rank(name: &str) -> usize {
     const RANKS: [&[&str]; 3] = [
         &["wwn-", "nvme-eui.", "nvme-uuid.", "nvme-nvme."],

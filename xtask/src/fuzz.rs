@@ -1,13 +1,12 @@
 //! `cargo xtask fuzz`: every fuzz target for a while.
 
-use crate::packages;
-use crate::run::{Step, cargo, run_all};
+use crate::run::{Step, output, run_all};
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
-/// Each has a file in fuzz/fuzz_targets and a corpus in fuzz/corpus.
+/// Each has a file in fuzz/src and a corpus in fuzz/corpus.
 const TARGETS: [&str; 11] = [
     "experiment",
     "need",
@@ -25,9 +24,14 @@ const SECONDS: u32 = 10;
 const SECONDS_OF_ALL: u32 = 60;
 /// What the runs leave: new inputs, logs and temporary files. The corpus that is committed stays small.
 const SCRATCH: &str = "fuzz/target/scratch";
-/// Sanitizers are flags that only nightly Rust takes; this makes the installed one take them, so that the code that is
-/// tested is compiled as it is shipped, and no second tool chain is needed.
-const UNSTABLE: (&str, &str) = ("RUSTC_BOOTSTRAP", "1");
+/// What libFuzzer needs to see which branches an input takes and what it is compared with (LLVM's SanitizerCoverage). No address
+/// sanitizer: the code below the targets is safe Rust.
+const INSTRUMENTED: (&str, &str) = (
+    "RUSTFLAGS",
+    "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+     -Cllvm-args=-sanitizer-coverage-trace-compares",
+);
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -46,11 +50,18 @@ impl Options {
     }
 }
 
-/// What builds the targets, and cargo-fuzz before them where it is missing.
-pub fn preparations() -> Vec<Step> {
-    let mut steps = packages::cargo_tool("cargo-fuzz");
-    steps.push(Step::cargo("fuzz targets", "fuzz build").with(UNSTABLE));
-    steps
+/// The tool chain's own target, by its name: what is compiled for a target that is named has the flags, what runs while it compiles
+/// has not.
+fn host() -> Result<String, String> {
+    let said = output("rustc", &["-vV"])?;
+    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or_else(|| format!("rustc -vV names no host: {said}"))
+}
+
+/// Builds the program of all targets.
+pub fn build() -> Result<Step, String> {
+    let arguments = format!("build --release --manifest-path fuzz/Cargo.toml --target {}", host()?);
+    Ok(Step::cargo("fuzz targets", &arguments).with(INSTRUMENTED))
 }
 
 /// Runs the targets that are asked for, or all, as many at once as there are cores.
@@ -58,10 +69,12 @@ pub fn run(Options { seconds, mut targets }: Options) -> Result<(), String> {
     if targets.is_empty() {
         targets.extend(TARGETS.map(str::to_owned));
     }
-    run_all(&preparations())?;
+    run_all(&[build()?])?;
+    let program = format!("fuzz/target/{}/release/ebbtide-fuzz", host()?);
     let waiting = Mutex::new(targets);
     let next = || waiting.lock().ok()?.pop();
-    let work = || std::iter::from_fn(next).filter_map(|target| one(&target, seconds).err()).collect();
+    let work =
+        || std::iter::from_fn(next).filter_map(|target| one(&program, &target, seconds).err()).collect();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let failed: Vec<String> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
@@ -72,7 +85,7 @@ pub fn run(Options { seconds, mut targets }: Options) -> Result<(), String> {
 }
 
 /// Runs `target`, which is built; its output goes to a file, of which the end is the error.
-fn one(target: &str, seconds: u32) -> Result<(), String> {
+fn one(program: &str, target: &str, seconds: u32) -> Result<(), String> {
     let scratch = Path::new(SCRATCH).join(target);
     let (found, temporary) = (scratch.join("corpus"), scratch.join("tmp"));
     let log = scratch.join("log");
@@ -81,12 +94,12 @@ fn one(target: &str, seconds: u32) -> Result<(), String> {
     let _ = fs::remove_dir_all(&temporary);
     fs::create_dir_all(&found).and_then(|()| fs::create_dir_all(&temporary)).map_err(wrong)?;
     let output = File::create(&log).map_err(wrong)?;
-    let status = Command::new(cargo())
-        .args(["fuzz", "run", target])
+    let status = Command::new(program)
         .arg(&found)
         .arg(format!("fuzz/corpus/{target}"))
-        .args(["--", &format!("-max_total_time={seconds}"), "-timeout=10"])
-        .env(UNSTABLE.0, UNSTABLE.1)
+        .args([&format!("-max_total_time={seconds}"), "-timeout=10"])
+        .arg(format!("-artifact_prefix={}/", scratch.display()))
+        .env("EBB_FUZZ_TARGET", target)
         .env("TMPDIR", fs::canonicalize(&temporary).map_err(wrong)?)
         .stdin(Stdio::null())
         .stdout(output.try_clone().map_err(wrong)?)

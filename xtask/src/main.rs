@@ -45,7 +45,7 @@ enum Command {
     Bench(bench::Options),
     /// Instructions per I/O of the engine's loop (valgrind)
     Instructions,
-    /// The parsers of outside text with random input (installs cargo-fuzz)
+    /// The parsers of outside text with random input
     Fuzz(fuzz::Options),
     /// The options of a workload: writes their tables in docs/bench.md and docs/experiment-file.md
     Options,
@@ -67,17 +67,11 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Setup => packages::install(),
         Command::Check => check(),
-        Command::Unit => unit(),
-        Command::Root => root(),
+        Command::Unit => unit(false),
+        Command::Root => root(false),
         Command::Browser => browser(),
         Command::Lab => lab(false),
-        Command::Test { all } => packages::install()
-            .and_then(|()| check())
-            .and_then(|()| unit_and_fuzz_targets())
-            .and_then(|()| small_root())
-            .and_then(|()| browser())
-            .and_then(|()| lab_and_door(all))
-            .and_then(|()| fuzz::run(fuzz::Options::whole(all))),
+        Command::Test { all } => packages::install().and_then(|()| check()).and_then(|()| every_test(all)),
         Command::Bench(options) => bench::run(&options),
         Command::Instructions => instructions::run(),
         Command::Fuzz(options) => fuzz::run(options),
@@ -98,11 +92,10 @@ fn main() -> ExitCode {
 fn check() -> Result<(), String> {
     run_all(&[
         Step::cargo("formatting", "fmt --all --check"),
-        Step::cargo("clippy", "clippy --workspace --all-targets --all-features -- -D warnings"),
-        // A workspace of their own; the macro that makes a target creates files by itself.
+        Step::cargo("clippy", "clippy --workspace --all-targets -- -D warnings"),
         Step::cargo(
-            "clippy on the fuzz targets",
-            "clippy --manifest-path=fuzz/Cargo.toml --target-dir=target -- -D warnings -A clippy::disallowed-methods",
+            "clippy on what is tested by name",
+            &format!("clippy --workspace {BY_NAME} -- -D warnings"),
         ),
     ])?;
     purity::check()?;
@@ -115,33 +108,48 @@ fn check() -> Result<(), String> {
     Ok(())
 }
 
-/// What tests of guests and of the browser are built with: both at once, so that the program is built once more and not twice.
-const FEATURES: &str = "--features ebbtide/lab-tests,ebbtide/browser-tests";
+/// Tests that plain `cargo test` leaves out.
+const BY_NAME: &str = "--test browser --test lab";
 
 /// `cargo test` of the workspace with these arguments: of one package alone, its dependencies would have other features, and be built
-/// once more.
-fn cargo_test(name: &'static str, arguments: &str) -> Step {
-    Step::cargo(name, &format!("test --workspace {arguments}"))
+/// once more. With `all`, tests try each of what they else try every so many of.
+fn cargo_test(name: &'static str, all: bool, arguments: &str) -> Step {
+    let step = Step::cargo(name, &format!("test --workspace {arguments}"));
+    if all { step.with(("EBB_TEST_EVERY", "1")) } else { step }
 }
 
-fn test(name: &'static str, arguments: &str) -> Result<(), String> {
-    run_all(&[cargo_test(name, arguments)])
+/// All tests, in the order of how soon they tell that something is wrong. Beside those that wait much, others.
+fn every_test(all: bool) -> Result<(), String> {
+    // At once, so that nothing is built where tests run.
+    run_all(&[
+        cargo_test("tests: build", all, "--tests --no-run"),
+        cargo_test("tests by name: build", all, &format!("{BY_NAME} --no-run")),
+    ])?;
+    run_both(|| unit(all), &[fuzz::build()?.idle()])?;
+    small_root(all)?;
+    browser()?;
+    if has_loop_devices() {
+        run_both(|| lab(all), &[door(all)])?;
+    } else {
+        lab(all)?;
+    }
+    fuzz::run(fuzz::Options::whole(all))
 }
 
-fn unit() -> Result<(), String> {
-    test("tests", "")
+/// Twice as many at a time as there are processors: most wait for the programs that they start.
+fn unit(all: bool) -> Result<(), String> {
+    let at_once = 2 * processors();
+    run_all(&[cargo_test("tests", all, &format!("--tests --no-fail-fast -- --test-threads {at_once}"))])
 }
 
-/// Tests, and the fuzz targets built by what processor time these leave: half of it, as many of them wait.
-fn unit_and_fuzz_targets() -> Result<(), String> {
-    let idle: Vec<Step> = fuzz::preparations().into_iter().map(Step::idle).collect();
-    run_both(unit, &idle)
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Tests that `unit` leaves out because they need root and a free loop device.
-fn root() -> Result<(), String> {
-    small_root()?;
-    if has_loop_devices() { run_all(&[door_tests("", true)]) } else { Ok(()) }
+fn root(all: bool) -> Result<(), String> {
+    small_root(all)?;
+    if has_loop_devices() { run_all(&[door(all)]) } else { Ok(()) }
 }
 
 fn has_loop_devices() -> bool {
@@ -149,52 +157,35 @@ fn has_loop_devices() -> bool {
 }
 
 /// All of them but those of the door.
-fn small_root() -> Result<(), String> {
+fn small_root(all: bool) -> Result<(), String> {
     if !has_loop_devices() {
         println!("== root tests: SKIPPED, they need root and loop devices");
         return Ok(());
     }
-    test("root tests", "--test root --test failures --test trees --test watch --test rbd -- --ignored")
+    run_all(&[cargo_test("root tests", all, "--test root --test program -- --ignored")])
 }
 
-/// The tests of the door, of the program with these `features`. Each uses many loop devices.
-fn door_tests(features: &str, all: bool) -> Step {
-    let step = cargo_test("one door", &format!("{features} --test door -- --ignored --test-threads 1"));
-    if all { step.with(ALL) } else { step }
+/// The tests of the door, one after the other: each uses many loop devices.
+fn door(all: bool) -> Step {
+    cargo_test("one door", all, "--test door -- --ignored --test-threads 1")
 }
 
-/// Tells tests to try each of what they else try every so many of.
-const ALL: (&str, &str) = ("EBB_TEST_EVERY", "1");
 /// What is a study and takes an hour of its own.
 const STUDIES: &str = "--skip replicated::many --skip tunnels:: --skip hosts::the_study";
 
-/// Guests, and beside them the tests of the door, which wait for most of their time.
-fn lab_and_door(all: bool) -> Result<(), String> {
-    if !has_loop_devices() {
-        return lab(all);
-    }
-    // Built once for both: building for the one would replace the program that the other runs.
-    test("guests and door: build", &format!("{FEATURES} --test lab --test door --no-run"))?;
-    run_both(|| lab(all), &[door_tests(FEATURES, all)])
-}
-
 /// One more at a time than there are processors: each waits for its guests much of the time.
-fn lab_tests(all: bool) -> Step {
-    let at_once = std::thread::available_parallelism().map_or(1, usize::from) + 1;
+fn lab(all: bool) -> Result<(), String> {
+    let at_once = processors() + 1;
     let which = if all { format!(" --include-ignored {STUDIES}") } else { String::new() };
-    let step = cargo_test(
+    run_all(&[cargo_test(
         "guests with real kernels",
-        &format!("{FEATURES} --test lab -- --test-threads {at_once}{which}"),
-    );
-    if all { step.with(ALL) } else { step }
+        all,
+        &format!("--test lab -- --test-threads {at_once}{which}"),
+    )])
 }
 
 fn browser() -> Result<(), String> {
-    test("report in a browser", &format!("{FEATURES} --test browser"))
-}
-
-fn lab(all: bool) -> Result<(), String> {
-    run_all(&[lab_tests(all)])
+    run_all(&[cargo_test("report in a browser", false, "--test browser")])
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! What a run leaves behind when it is killed, and what it says and keeps when a disk is full.
 
 use super::common::{Home, LONG, Running, SHORT, status, stderr, tiny};
+use super::matrix::every;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Rounds of the kill test; `EBB_TEST_ROUNDS` asks for more.
+/// Rounds of the kill test; `EBB_TEST_ROUNDS` asks for others.
 fn rounds() -> u64 {
-    std::env::var("EBB_TEST_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(30)
+    std::env::var("EBB_TEST_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(30 / every() as u64)
 }
 
 /// Everything in the home but what may stay: the store, the journals' directory, files of the test's own.
@@ -77,7 +78,9 @@ fn a_kill_at_any_time_loses_nothing_and_leaves_nothing_after_cleanup() {
 }
 
 /// At how many of the calls of a kind one fails, at most.
-const POINTS: usize = 9;
+fn points() -> usize {
+    9 / every()
+}
 
 /// What is done with each of its writes failing in turn.
 struct Work {
@@ -151,13 +154,13 @@ fn whichever_write_fails_it_is_said_and_nothing_complete_is_lost() {
             let (output, calls) = traced(&home, work.line, call, "");
             assert!([0, 3].contains(&status(&output)), "{}: {output:?}", work.line);
             // In turn one alone, and one with all that come after it, as on a disk that stays full.
-            for (number, when) in (1..=calls).step_by(calls.div_ceil(POINTS).max(1)).enumerate() {
+            for (number, when) in (1..=calls).step_by(calls.div_ceil(points()).max(1)).enumerate() {
                 let inject = if number % 2 == 0 { format!("{when}+") } else { when.to_string() };
                 failed += usize::from(one_fails(&home, work, call, &inject));
             }
         }
     }
-    assert!(failed > 20, "only {failed} runs noticed");
+    assert!(failed > 60 / every(), "only {failed} runs noticed");
     // And everything works again.
     let output = home.ebb("run x.toml --quiet").output().unwrap();
     assert!([0, 3].contains(&status(&output)), "{output:?}");

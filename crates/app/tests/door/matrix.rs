@@ -15,8 +15,9 @@ struct Tried {
     said: String,
 }
 
-/// Of the ways, every so many are tried at a state, others at the next: each state and each way are tried. `EBB_TEST_EVERY=1` tries all.
-fn every() -> usize {
+/// Of what there is to try, every so many are: of the ways others at the next state, so that each state and each way are tried.
+/// `EBB_TEST_EVERY=1` tries all.
+pub fn every() -> usize {
     std::env::var("EBB_TEST_EVERY").ok().and_then(|text| text.parse().ok()).filter(|n| *n > 0).unwrap_or(3)
 }
 

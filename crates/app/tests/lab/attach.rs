@@ -141,7 +141,7 @@ fn secrets_are_nowhere(guest: &mut Guest, key: &str) {
 /// Twenty times the connection is cut, in the ways in which it is: `ssh` killed here, its server killed there, the link down. What is
 /// written meanwhile is read back, and is what was written.
 #[test]
-#[ignore = "twenty cuts take many minutes under emulation: `cargo test -p ebbtide --features lab-tests --test lab attach::twenty_cuts_of_the_connection_corrupt_nothing -- --ignored`"]
+#[ignore = "twenty cuts take many minutes under emulation: `cargo test -p ebbtide --test lab attach::twenty_cuts_of_the_connection_corrupt_nothing -- --ignored`"]
 fn twenty_cuts_of_the_connection_corrupt_nothing() {
     let mut net = Net::new("cuts", 256 * MIB);
     let mut desk = net.client(2, "desk");
@@ -308,7 +308,7 @@ fn targets_on_a_network_of_one_s_own_are_attached_directly() {
 /// The key is typed, the program is copied to a host that has none, and each sector is authenticated: one that was changed over there is an
 /// error, and all others are what was written.
 #[test]
-#[ignore = "copies the program through SSH, which takes minutes under emulation: `cargo test -p ebbtide --features lab-tests --test lab attach::a_sector -- --ignored`"]
+#[ignore = "copies the program through SSH, which takes minutes under emulation: `cargo test -p ebbtide --test lab attach::a_sector -- --ignored`"]
 fn a_sector_that_was_changed_on_the_other_side_is_an_error() {
     let mut net = Net::new("integrity", 64 * MIB);
     let mut desk = net.client(2, "desk");
@@ -371,7 +371,7 @@ fn every() -> usize {
 /// `ebb attach` is killed at boundaries, then `ebb detach`, and after `ebb cleanup` nothing is left on either side; the volume is as blank
 /// as it was, or has what its user put there.
 #[test]
-#[ignore = "takes minutes under emulation: `cargo test -p ebbtide --features lab-tests --test lab attach::a_kill_at_a_boundary_is_cleaned_up_on_both_sides -- --ignored`"]
+#[ignore = "takes minutes under emulation: `cargo test -p ebbtide --test lab attach::a_kill_at_a_boundary_is_cleaned_up_on_both_sides -- --ignored`"]
 fn a_kill_at_a_boundary_is_cleaned_up_on_both_sides() {
     let mut net = Net::new("kills", 64 * MIB);
     let mut desk = net.client(2, "desk");

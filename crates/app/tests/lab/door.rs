@@ -352,7 +352,7 @@ fn no_way_to_write_touches_arrays_groups_mappings_and_what_they_are_made_of() {
 }
 
 #[test]
-#[ignore = "takes ten minutes under emulation: `cargo test -p ebbtide --features lab-tests --test lab door:: -- --ignored`"]
+#[ignore = "takes ten minutes under emulation: `cargo test -p ebbtide --test lab door:: -- --ignored`"]
 fn not_one_of_all_ways_to_write_touches_what_is_somebody_s() {
     nothing_is_written("ways", all_ways);
 }

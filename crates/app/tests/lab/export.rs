@@ -224,7 +224,7 @@ const KILLS: &str = r#"
 "#;
 
 #[test]
-#[ignore = "128 kills take four minutes under emulation: `cargo test -p ebbtide --features lab-tests --test lab export::a_kill_at_any_boundary_leaves_nothing_after_a_clean_up -- --ignored`"]
+#[ignore = "128 kills take four minutes under emulation: `cargo test -p ebbtide --test lab export::a_kill_at_any_boundary_leaves_nothing_after_a_clean_up -- --ignored`"]
 fn a_kill_at_any_boundary_leaves_nothing_after_a_clean_up() {
     let mut guest = exporting("export-kills");
     for (source, client, transport, name) in [

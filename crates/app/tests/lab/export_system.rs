@@ -29,7 +29,7 @@ const THERE: &str = r#"
 "#;
 
 #[test]
-#[ignore = "boots a system three times under emulation: `cargo test -p ebbtide --features lab-tests --test lab export_system::what_is_persistent_is_back_after_a_reboot_and_gone_when_it_is_removed -- --ignored`"]
+#[ignore = "boots a system three times under emulation: `cargo test -p ebbtide --test lab export_system::what_is_persistent_is_back_after_a_reboot_and_gone_when_it_is_removed -- --ignored`"]
 fn what_is_persistent_is_back_after_a_reboot_and_gone_when_it_is_removed() {
     let mut guest = system("export", vec![disk("a", 64 * MIB), disk("b", 64 * MIB), disk("fs", 64 * MIB)]);
     let tell = |guest: &mut _, text: &str| tell(guest, &format!("{WORDS}{text}"));

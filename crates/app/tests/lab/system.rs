@@ -38,7 +38,7 @@ fn running(life: &Life, system: &mut SystemGuest) {
 
 /// What a system keeps over a reboot and over a cut of its power, and that it boots what it has itself made.
 #[test]
-#[ignore = "makes an image and boots it four times: `cargo test -p ebbtide --features lab-tests --test lab system:: -- --ignored`"]
+#[ignore = "makes an image and boots it four times: `cargo test -p ebbtide --test lab system:: -- --ignored`"]
 fn a_system_keeps_its_disks_over_reboots_and_cuts_of_power() {
     let mut system = system("system", vec![disk("a", 256 * MIB), disk("b", 256 * MIB)]);
     system.put_file("/etc/ebb-test/put", b"by the host\n").unwrap();

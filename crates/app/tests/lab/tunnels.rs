@@ -59,7 +59,7 @@ fn tell(guest: &mut Guest, text: &str) -> String {
 
 /// Its figures are for reading; what it asserts is that every way was measured.
 #[test]
-#[ignore = "takes a quarter of an hour, for figures: `cargo test --release -p ebbtide --features lab-tests --test lab tunnels:: -- --ignored --nocapture`"]
+#[ignore = "takes a quarter of an hour, for figures: `cargo test --release -p ebbtide --test lab tunnels:: -- --ignored --nocapture`"]
 fn each_way_is_measured_beside_the_others() {
     let mut net = Net::new("tunnels", 64 * MIB);
     let mut desk = net.client(2, "desk");

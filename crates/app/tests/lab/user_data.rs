@@ -172,7 +172,7 @@ fn booted(system: &mut SystemGuest, what: &str) -> (bool, String, String) {
 
 /// Through cloud-init (NoCloud): the first boot, a reboot, a stop that gives fewer and blank disks, a disk less, somebody's data.
 #[test]
-#[ignore = "five boots with cloud-init take many minutes under emulation: `cargo test -p ebbtide --features lab-tests --test lab user_data::a_machine -- --ignored`"]
+#[ignore = "five boots with cloud-init take many minutes under emulation: `cargo test -p ebbtide --test lab user_data::a_machine -- --ignored`"]
 fn a_machine_makes_its_array_at_its_first_boot_and_boots_whatever_its_disks_carry() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("night.toml");

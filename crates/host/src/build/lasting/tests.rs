@@ -15,6 +15,11 @@ use super::*;
 use machine::{Disk, Machine};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+/// Of what is tried by the hundred, every so many are; `EBB_TEST_EVERY=1` tries all.
+fn every() -> usize {
+    std::env::var("EBB_TEST_EVERY").ok().and_then(|text| text.parse().ok()).filter(|n| *n > 0).unwrap_or(4)
+}
+
 const STACKS: [(&str, &str); 5] = [
     (
         "raid0 and XFS",

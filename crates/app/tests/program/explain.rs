@@ -1,0 +1,153 @@
+//! `ebb explain --iostat` on the published slow member.
+
+use assert_cmd::Command;
+use predicates::prelude::PredicateBooleanExt;
+use predicates::str::contains;
+
+const SLOW_MEMBER: &str = "\
+Device:         rrqm/s   wrqm/s     r/s     w/s    rMB/s    wMB/s avgrq-sz avgqu-sz   await  svctm  %util
+md0               0.00     0.00    0.00  615.20     0.00    25.42    84.63     0.00    0.00   0.00   0.00
+sdi1              0.00     0.06    0.00  307.41     0.00    12.71    84.67   148.55  483.20   3.25 100.02
+sdi2              0.00     0.04    0.00  307.60     0.00    12.71    84.61    10.49   34.10   1.19  36.67
+";
+
+fn ebb(arguments: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("ebb").expect("the program is built");
+    command.args(arguments).write_stdin(SLOW_MEMBER);
+    command
+}
+
+#[test]
+fn the_slow_member_is_named() {
+    let output = ebb(&["explain", "--iostat", "-"]).output().expect("it runs");
+    assert!(output.status.success());
+    insta::assert_snapshot!(String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn json_names_it_too() {
+    let output = ebb(&["explain", "--iostat", "-", "--json"]).output().expect("it runs");
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(value["explanation"]["groups"][0]["outliers"][0]["name"], "sdi1");
+}
+
+#[test]
+fn what_cannot_be_explained_says_why() {
+    ebb(&["explain", "--iostat", "-", "--members", "sdi1,sdz"]).assert().code(2).stderr(contains("`sdz`"));
+    ebb(&["explain", "--iostat", "/no/such/log"]).assert().code(1).stderr(contains("/no/such/log"));
+    let mut nothing = ebb(&["explain", "--iostat", "-"]);
+    nothing
+        .write_stdin("hello")
+        .assert()
+        .code(1)
+        .stderr(contains("no iostat report").and(contains("Device")));
+}
+
+#[test]
+fn members_have_siblings() {
+    for members in ["sdi1", "sdi1,sdi1"] {
+        let mut alone = ebb(&["explain", "--iostat", "-", "--members", members]);
+        alone.assert().code(2).stderr(contains("no siblings").and(contains(members)));
+    }
+    let mut twice = ebb(&["explain", "--iostat", "-", "--members", "sdi1,sdi2,sdi1"]);
+    twice.assert().code(2).stderr(contains("`sdi1` is named twice"));
+}
+
+#[test]
+fn the_first_report_is_left_out_unless_it_is_an_interval() {
+    let two = format!("{SLOW_MEMBER}\n{SLOW_MEMBER}");
+    let mut without = ebb(&["explain", "--iostat", "-"]);
+    without
+        .write_stdin(two.clone())
+        .assert()
+        .success()
+        .stdout(contains("over 1 report.").and(contains("--all-reports")));
+    let mut every = ebb(&["explain", "--iostat", "-", "--all-reports"]);
+    every
+        .write_stdin(two)
+        .assert()
+        .success()
+        .stdout(contains("over 2 reports.").and(contains("in 2 of 2 reports")));
+    ebb(&["explain", "--all-reports"]).assert().code(2).stderr(contains("--iostat"));
+}
+
+/// A mirror whose second disk waits 138 times as long, at too few requests and too short a queue to call it slow.
+#[test]
+fn what_spared_a_member_is_said() {
+    let log = "Device r/s rkB/s r_await w/s wkB/s w_await aqu-sz %util\n\
+               md0 92.00 9000.00 7.50 0.00 0.00 0.00 0.70 60.00\n\
+               vdb 74.00 5000.00 0.27 0.00 0.00 0.00 0.02 2.00\n\
+               vdc 18.00 2000.00 37.16 0.00 0.00 0.00 0.67 60.00\n";
+    let mut found = ebb(&["explain", "--iostat", "-"]);
+    found
+        .write_stdin(log)
+        .assert()
+        .success()
+        .stdout(contains("md0 was active").and(contains("--members a,b")));
+    let output = ebb(&["explain", "--iostat", "-", "--members", "vdb,vdc"])
+        .write_stdin(log)
+        .output()
+        .expect("it runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("vdc waits longer (await 37.2 ms against 0.27 ms"), "{text}");
+    assert!(text.contains("18.0 requests are fewer than 30; its queue of 0.67 against 0.02"), "{text}");
+    assert!(!text.contains("No member stands out"), "{text}");
+}
+
+/// Logs that iostat recorded on a guest with throttled disks.
+fn recorded(name: &str, members: &[&str]) -> String {
+    let place = concat!(env!("CARGO_MANIFEST_DIR"), "/../formats/src/iostat/recorded/");
+    let log = format!("{place}{name}");
+    let mut arguments = vec!["explain", "--iostat", log.as_str()];
+    let members = members.join(",");
+    if !members.is_empty() {
+        arguments.extend(["--members", members.as_str()]);
+    }
+    let output = ebb(&arguments).output().expect("it runs");
+    assert!(output.status.success());
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_full_disk_without_an_array_is_the_answer() {
+    insta::assert_snapshot!(recorded("saturated.txt", &[]));
+}
+
+#[test]
+fn idle_members_are_named_and_the_slow_one_too() {
+    insta::assert_snapshot!(recorded("slow-and-idle.txt", &["vdg", "vdh", "vdl", "vdi", "vdj", "vdk"]));
+}
+
+#[test]
+fn a_healthy_array_beside_a_root_has_its_own_members_only() {
+    insta::assert_snapshot!(recorded("md0-and-root.txt", &[]));
+}
+
+/// A simulated session: the reasoning names every rule, as a verdict or as ruled out.
+#[test]
+fn the_reasoning_of_a_session_is_whole() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = directory.path().join("store.sqlite");
+    let store = store.to_str().expect("UTF-8");
+    let experiment = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/first-run.toml");
+    let done = ebb(&["run", experiment, "--on", "sim", "--seed", "1", "-q", "--store", store])
+        .output()
+        .expect("it runs");
+    assert!(matches!(done.status.code(), Some(0 | 3)), "{}", String::from_utf8_lossy(&done.stderr));
+    let output = ebb(&["explain", "last", "stripe-8", "--store", store]).output().expect("it runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("stripe-8 under seqread") && !text.contains("linear-8 under"), "{text}");
+    assert!(text.contains("1. volume-limit"), "{text}");
+    let first = text.split("\n\nstripe-8 under").next().unwrap_or_default();
+    for rule in ebbtide_analysis::verdict::rules() {
+        let line = format!("\n   {}: ", rule.kind().name());
+        let held = format!(". {} (confidence", rule.kind().name());
+        assert!(first.contains(&line) || first.contains(&held), "{} is not in {first}", rule.kind().name());
+    }
+    // What was seen, against what it would have taken.
+    let concurrency = "concurrency: held back by `volume-limit`: more operations in flight would only wait longer\n     \
+                       - use of the working members' limits, which would have to be below: ";
+    assert!(first.contains(concurrency) && first.contains("%, against 90.0%"), "{first}");
+    let mut wrong = ebb(&["explain", "last", "no-such", "--store", store]);
+    wrong.assert().code(2).stderr(contains("`no-such`").and(contains("linear-8, stripe-8")));
+}

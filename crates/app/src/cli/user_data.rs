@@ -7,18 +7,16 @@ use crate::kernel_names;
 use crate::{experiment_file, views};
 use clap::{Args, ValueEnum};
 use ebbtide_model::experiment::Experiment;
-use ebbtide_provision::boot::{Boot, BootOrder, Members, USER_DATA_MAX};
-use ebbtide_provision::{Class, default_name};
+use ebbtide_provision::boot::{Boot, BootOrder, Members, USER_DATA_MAX, cloud_config};
+use ebbtide_provision::default_name;
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use strum::VariantNames;
 
-/// Print what makes a design at a machine's first boot, without `ebb`: user data for cloud-init, or a shell script
+/// Print what makes a design at a machine's first boot: user data for cloud-init, or a shell script
 ///
-/// The array is made where every disk that is asked for is blank, started at each boot, and mounted. Instance store that came
-/// back blank after a stop is made anew. A disk that carries anything else is never written: then nothing is mounted, the journal says
-/// why, and the machine boots all the same.
+/// The array is made once, of exactly as many blank disks as the design has. From then on the machine's own files bring it back. A
+/// disk that carries anything is never written: then nothing is made, the log says why, and the machine boots all the same.
 #[derive(Debug, Args)]
 pub struct UserDataArgs {
     /// Experiment file (TOML), such as `ebb run -o best.toml` writes
@@ -32,17 +30,11 @@ pub struct UserDataArgs {
     /// Where to mount its file system
     #[arg(long, value_name = "DIRECTORY", default_value = "/data")]
     mount: PathBuf,
-    /// Which disks: instance-store, ebs, or a pattern of links such as '/dev/disk/by-id/virtio-data*', each whatever is there of them
+    /// Which disks: instance-store, ebs, or a pattern of links such as '/dev/disk/by-id/virtio-data*', of which as many are there as
+    /// the design has
     /// [default: the volumes of the design, by their ids]
     #[arg(long, value_name = "KIND", value_delimiter = ',')]
     members: Vec<String>,
-    /// Fewest disks of a kind to make it of [default: as many as the design has]
-    #[arg(long, value_name = "N", requires = "members", value_parser = clap::value_parser!(u16).range(1..))]
-    least: Option<u16>,
-    /// What becomes of it when its disks come back blank: ephemeral, made anew; persistent, left alone [default: ephemeral on
-    /// instance store, persistent on all else]
-    #[arg(long, value_name = "CLASS", value_parser = clap::builder::PossibleValuesParser::new(Class::VARIANTS))]
-    class: Option<String>,
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::CloudConfig)]
     format: Format,
@@ -66,9 +58,16 @@ pub fn run(args: &UserDataArgs, globals: &Globals) -> Result<ExitCode, CliError>
     if !globals.quiet {
         kernel_names::notes(&experiment).iter().for_each(|note| views::say(&format!("ebb: {note}")));
     }
+    let has_instance_store = boot.members.has_instance_store();
+    if has_instance_store && !globals.quiet {
+        views::say(
+            "ebb: instance store comes back blank after a stop, and this makes the array at the first boot only",
+        );
+    }
+    let script = boot.script();
     let text = match args.format {
-        Format::CloudConfig => boot.cloud_config(),
-        Format::Script => boot.installer(),
+        Format::CloudConfig => cloud_config(&boot.name, &script, has_instance_store),
+        Format::Script => script,
     };
     if text.len() > USER_DATA_MAX && !globals.quiet {
         views::say(&format!(
@@ -78,8 +77,8 @@ pub fn run(args: &UserDataArgs, globals: &Globals) -> Result<ExitCode, CliError>
     }
     if globals.json {
         let value = json!({
-            "schema": "ebbtide.user-data/1", "name": boot.name, "class": boot.class, "uuid": boot.uuid,
-            "filesystem_uuid": boot.filesystem_uuid, "mount": boot.mountpoint, "members": boot.members.links(), "text": text,
+            "schema": "ebbtide.user-data/1", "name": boot.name, "mount": boot.mountpoint, "members": boot.members.links(),
+            "disks": boot.wanted, "text": text,
         });
         views::print_json(&value)?;
     } else {
@@ -101,8 +100,6 @@ fn boot(args: &UserDataArgs, experiment: &Experiment) -> Result<Boot, CliError> 
         name: args.name.as_deref().unwrap_or(&fallback),
         mountpoint: &args.mount,
         members,
-        class: args.class.as_deref().and_then(|class| class.parse().ok()),
-        least: args.least.map(usize::from),
     };
     order.boot().map_err(|error| wrong(&args.file, error))
 }

@@ -37,5 +37,4 @@ mod system;
 mod trees;
 mod tunnels;
 mod usage;
-mod user_data;
 mod verdicts;

@@ -40,7 +40,8 @@ fn it_is_printed_as_cloud_config_as_a_script_and_as_json() {
     let (status, config, errors) = user_data(&order);
     assert!(status == 0 && errors.contains("comes back blank after a stop"), "{errors}");
     assert!(
-        config.starts_with("#cloud-config\n") && config.contains("runcmd:\n- [/usr/local/sbin/ebb-fast_one]\n"),
+        config.starts_with("#cloud-config\n")
+            && config.contains("runcmd:\n- [/usr/local/sbin/ebb-fast_one]\n"),
         "{config}"
     );
     let (status, script, _) = user_data(
@@ -69,6 +70,10 @@ fn a_wrong_order_says_what_to_write() {
         (vec!["--design", "safe", "--members", "sdb"], "sdb is no kind of disk"),
         (vec!["--design", "safe", "--members", "ebs", "--mount", "data"], "is not absolute"),
         (vec!["--design", "safe", "--members", "ebs", "--name", "md0"], "--name"),
+        (vec!["--design", "safe", "--members", "ebs", "--class", "persistent"], "--ebb"),
+        (vec!["--design", "safe", "--members", "ebs", "--ebb", "https://example.org/ebb"], "needs --sha256"),
+        (vec!["--design", "safe", "--members", "ebs", "--ebb", "ebb"], "`installed`, or a URL"),
+        (vec!["--design", "safe", "--members", "ebs", "--ebb", "http://e", "--sha256", "0f"], "64 digits"),
     ] {
         let (status, output, errors) = user_data(&arguments);
         assert!(
@@ -76,4 +81,13 @@ fn a_wrong_order_says_what_to_write() {
             "{arguments:?}: {status} {errors}"
         );
     }
+}
+
+#[test]
+fn with_ebb_the_machine_is_given_the_file_itself() {
+    let order = ["--design", "safe", "--members", "ebs", "--ebb", "installed", "--format", "script"];
+    let (status, script, errors) = user_data(&order);
+    assert_eq!((status, errors.as_str()), (0, ""));
+    assert!(script.contains(EXPERIMENT.trim_end()), "{script}");
+    Command::new("sh").arg("-n").write_stdin(script.as_str()).assert().success();
 }

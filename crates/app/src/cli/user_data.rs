@@ -6,12 +6,12 @@ use crate::experiment_file::{design, wrong};
 use crate::kernel_names;
 use crate::{experiment_file, views};
 use clap::{Args, ValueEnum};
-use ebbtide_model::experiment::Experiment;
-use ebbtide_provision::boot::{Boot, BootOrder, Members, USER_DATA_MAX, cloud_config};
-use ebbtide_provision::default_name;
+use ebbtide_provision::boot::{BootOrder, Ebb, Members, USER_DATA_MAX, cloud_config};
+use ebbtide_provision::{Class, default_name};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use strum::VariantNames;
 
 /// Print what makes a design at a machine's first boot: user data for cloud-init, or a shell script
 ///
@@ -35,6 +35,16 @@ pub struct UserDataArgs {
     /// [default: the volumes of the design, by their ids]
     #[arg(long, value_name = "KIND", value_delimiter = ',')]
     members: Vec<String>,
+    /// Have `ebb apply` make it: `installed` where the image has `ebb`, or the URL from which the machine fetches it
+    #[arg(long, value_name = "WHERE")]
+    ebb: Option<String>,
+    /// SHA-256 of what is at the URL
+    #[arg(long, value_name = "SUM", requires = "ebb")]
+    sha256: Option<String>,
+    /// With --ebb, what becomes of it when its disks come back blank: ephemeral, made anew; persistent, left alone [default: as `ebb apply`
+    /// has it]
+    #[arg(long, value_name = "CLASS", requires = "ebb", value_parser = clap::builder::PossibleValuesParser::new(Class::VARIANTS))]
+    class: Option<String>,
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::CloudConfig)]
     format: Format,
@@ -53,20 +63,44 @@ enum Format {
 /// # Errors
 /// See the exit statuses in the help.
 pub fn run(args: &UserDataArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    let (_, experiment) = experiment_file::load(&args.file, &super::catalog::load(globals)?)?;
-    let boot = boot(args, &experiment)?;
+    let (experiment_text, experiment) = experiment_file::load(&args.file, &super::catalog::load(globals)?)?;
+    let design = design(&args.file, &experiment, args.design.as_deref())?;
+    let members = match args.members.as_slice() {
+        [] => None,
+        words => Some(Members::kind(words).map_err(|error| wrong(&args.file, error))?),
+    };
+    let fallback = default_name(&experiment.designs[design].name);
+    let name = args.name.as_deref().unwrap_or(&fallback);
+    let order = BootOrder { experiment: &experiment, design, name, mountpoint: &args.mount, members };
+    let (members, script) = match &args.ebb {
+        None => {
+            let boot = order.boot().map_err(|error| wrong(&args.file, error))?;
+            let script = boot.script();
+            (boot.members, script)
+        }
+        Some(place) => {
+            // As the machine reads it, which has no other files.
+            ebbtide_experiment::parse(&experiment_text, &args.file.to_string_lossy()).map_err(|errors| {
+                CliError::Usage(format!("{errors}\n(as the machine reads it, with nothing beside it)"))
+            })?;
+            let ebb = ebb(place, args.sha256.as_deref())?;
+            let brought = order.brought(&experiment_text, ebb, args.class.as_deref());
+            let brought = brought.map_err(|error| wrong(&args.file, error))?;
+            let script = brought.script();
+            (brought.members, script)
+        }
+    };
+    let has_instance_store = members.has_instance_store();
     if !globals.quiet {
         kernel_names::notes(&experiment).iter().for_each(|note| views::say(&format!("ebb: {note}")));
+        if has_instance_store && args.ebb.is_none() {
+            views::say(
+                "ebb: instance store comes back blank after a stop, and this makes the array at the first boot only; with --ebb it is made anew",
+            );
+        }
     }
-    let has_instance_store = boot.members.has_instance_store();
-    if has_instance_store && !globals.quiet {
-        views::say(
-            "ebb: instance store comes back blank after a stop, and this makes the array at the first boot only",
-        );
-    }
-    let script = boot.script();
     let text = match args.format {
-        Format::CloudConfig => cloud_config(&boot.name, &script, has_instance_store),
+        Format::CloudConfig => cloud_config(name, &script, has_instance_store),
         Format::Script => script,
     };
     if text.len() > USER_DATA_MAX && !globals.quiet {
@@ -77,8 +111,8 @@ pub fn run(args: &UserDataArgs, globals: &Globals) -> Result<ExitCode, CliError>
     }
     if globals.json {
         let value = json!({
-            "schema": "ebbtide.user-data/1", "name": boot.name, "mount": boot.mountpoint, "members": boot.members.links(),
-            "disks": boot.wanted, "text": text,
+            "schema": "ebbtide.user-data/1", "name": name, "mount": args.mount, "members": members.links(),
+            "disks": experiment.designs[design].volumes().len(), "text": text,
         });
         views::print_json(&value)?;
     } else {
@@ -87,19 +121,21 @@ pub fn run(args: &UserDataArgs, globals: &Globals) -> Result<ExitCode, CliError>
     Ok(ExitCode::SUCCESS)
 }
 
-fn boot(args: &UserDataArgs, experiment: &Experiment) -> Result<Boot, CliError> {
-    let design = design(&args.file, experiment, args.design.as_deref())?;
-    let members = match args.members.as_slice() {
-        [] => None,
-        words => Some(Members::kind(words).map_err(|error| wrong(&args.file, error))?),
+/// Where `ebb` comes from.
+fn ebb(place: &str, sha256: Option<&str>) -> Result<Ebb, CliError> {
+    let is_url = place.starts_with("https://") || place.starts_with("http://");
+    let is_sum = |sum: &str| sum.len() == 64 && sum.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let wrong = match (place, sha256) {
+        ("installed", None) => return Ok(Ebb::Installed),
+        ("installed", Some(_)) => "--sha256: what is installed is not fetched; remove it".to_owned(),
+        (url, Some(sum)) if is_url && is_sum(sum) => {
+            return Ok(Ebb::Fetched { url: url.to_owned(), sha256: sum.to_ascii_lowercase() });
+        }
+        (_, Some(sum)) if is_url => {
+            format!("--sha256 {sum}: write the 64 digits that `sha256sum ebb` prints")
+        }
+        (_, None) if is_url => "--ebb: a URL needs --sha256, which `sha256sum ebb` prints".to_owned(),
+        (other, _) => format!("--ebb {other}: write `installed`, or a URL that begins with https://"),
     };
-    let fallback = default_name(&experiment.designs[design].name);
-    let order = BootOrder {
-        experiment,
-        design,
-        name: args.name.as_deref().unwrap_or(&fallback),
-        mountpoint: &args.mount,
-        members,
-    };
-    order.boot().map_err(|error| wrong(&args.file, error))
+    Err(CliError::Usage(wrong))
 }

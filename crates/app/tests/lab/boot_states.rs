@@ -1,5 +1,6 @@
 //! The script that `ebb user-data` prints, among disks in drawn states, with the mdadm of a real kernel (User-Mode Linux).
 
+use super::cases::{cases, check};
 use ebbtide_lab::uml::{Guest, Kernel};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -29,6 +30,11 @@ fn print(place: &Path, script: &str, arguments: &[&str]) {
     std::fs::write(place.join("share").join(script), &ebb.stdout).unwrap();
 }
 
+/// What the script that is fetched in place of `ebb` is: the program itself would be large.
+fn fetched() -> String {
+    format!("#!/bin/sh\nexec {} \"$@\"\n", env!("CARGO_BIN_EXE_ebb"))
+}
+
 /// What `script` prints in a guest that has the printed scripts in /share.
 fn told(script: String) -> String {
     let place = tempfile::tempdir_in("/var/tmp").unwrap();
@@ -36,6 +42,22 @@ fn told(script: String) -> String {
     print(place.path(), "kind", &["--design", "two", "--members", "/dev/disk/by-id/t-*"]);
     print(place.path(), "named", &["--design", "two"]);
     print(place.path(), "parity", &["--design", "parity"]);
+    let ebb = place.path().join("share/ebb");
+    std::fs::write(&ebb, fetched()).unwrap();
+    let sum = Command::new("sha256sum").arg(&ebb).output().unwrap().stdout;
+    let sum = String::from_utf8_lossy(&sum[..64]).into_owned();
+    for (script, sum) in [("brought", sum), ("other", "0".repeat(64))] {
+        let kind = [
+            "--design",
+            "two",
+            "--members",
+            "/dev/disk/by-id/t-*",
+            "--ebb",
+            "http://127.0.0.1:8000/ebb",
+            "--sha256",
+        ];
+        print(place.path(), script, &[&kind[..], &[&sum]].concat());
+    }
     let disks: Vec<_> = DISKS.map(|name| place.path().join(name)).into();
     for disk in &disks {
         std::fs::File::create(disk).unwrap().set_len(BYTES).unwrap();
@@ -307,4 +329,34 @@ fn a_loss_of_power_while_parity_is_built_costs_nothing_and_what_is_missing_is_wa
     let (_, waited) = output.split_once("\nwaited ").unwrap();
     let seconds: u64 = waited.lines().next().unwrap().parse().unwrap();
     assert!(seconds >= 2, "{output}");
+}
+
+const BROUGHT: &str = r#"
+rm -f /usr/local/bin/ebb; ip link set lo up; (cd /share && exec python3 -m http.server -b 127.0.0.1 8000) >/dev/null 2>&1 & server=$!
+until curl -s -o /dev/null http://127.0.0.1:8000/ebb; do sleep 0.1; done
+for script in other brought; do sed -i 's/^wait=.*/wait=0/' /share/$script; done
+try() { status=0; said=$(sh /share/$2 2>&1) || status=$?; echo "CASE $1 status $status $(echo "$said" | tr '\n' ' ')"; }
+begin; for d in a b c; do give blank $d; done; give system d; links a b d
+try other other; [ -e /usr/local/bin/ebb ] || echo "CASE nothing status 0 "
+give foreign b; try foreign brought; give blank b
+try made brought; findmnt -n -o SOURCE /srv/at/data; echo kept >/srv/at/data/file
+links a b c d; try again brought
+cmp -s /run/images/system /dev/ubdd && cmp -s /run/images/blank /dev/ubdc && echo "CASE others status 0 "
+kill $server; echo all
+"#;
+
+#[test]
+fn ebb_is_brought_and_makes_it_of_the_disks_that_nobody_uses() {
+    let told = cases(&told(format!("{FUNCTIONS}{BROUGHT}")));
+    check(
+        &told,
+        &[
+            ("other", "1", "and not 0000"),
+            ("nothing", "0", ""),
+            ("foreign", "1", "ext4"),
+            ("made", "0", "data: applied"),
+            ("again", "0", "nothing to do"),
+            ("others", "0", ""),
+        ],
+    );
 }

@@ -37,4 +37,5 @@ mod system;
 mod trees;
 mod tunnels;
 mod usage;
+mod user_data;
 mod verdicts;

@@ -1,43 +1,9 @@
-# Everything above is what is wanted; what follows is the same for every array. For a machine's first boot, as root: it makes one
-# array with one file system of exactly as many blank disks as are wanted, and writes what brings it back into mdadm.conf and
-# fstab. It starts, removes and writes to nothing that is there already. Exit status: 0 it is mounted; 1 it is not, and why is said.
+# For a machine's first boot, as root: it makes one array with one file system of exactly as many blank disks as are wanted, and writes
+# what brings it back into mdadm.conf and fstab. It starts, removes and writes to nothing that is there already.
+# Exit status: 0 it is mounted; 1 it is not, and why is said.
 
-set -u
-PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-LC_ALL=C
-export PATH LC_ALL
-umask 022
-
-say() { printf 'ebb-%s: %s\n' "$name" "$*"; }
-refuse() { say "refused: $*. No disk was written" || :; exit 1; }
 failed() { say "failed: $*. What was made is left as it is: see lsblk -f and /proc/mdstat" || :; exit 1; }
-have() { command -v "$1" >/dev/null 2>&1; }
 settle() { if have udevadm; then udevadm settle --timeout=30; fi; }
-seconds() { cut -d . -f 1 /proc/uptime; }
-
-missing() {
-    for program in mdadm blkid wipefs lsblk findmnt flock awk "mkfs.$filesystem"; do
-        have "$program" || printf '%s ' "$program"
-    done
-}
-
-# Where there is a network and something that installs. Names of packages are words, and one argument each.
-# shellcheck disable=SC2086
-install_programs() {
-    say "installing $packages, for what is missing: $(missing)"
-    if have apt-get; then
-        export DEBIAN_FRONTEND=noninteractive
-        apt-get -q -o DPkg::Lock::Timeout=300 update
-        apt-get -q -y -o DPkg::Lock::Timeout=300 --no-install-recommends install $packages
-    elif have dnf; then
-        dnf -q -y install $packages
-    elif have yum; then
-        yum -q -y install $packages
-    elif have zypper; then
-        zypper --quiet --non-interactive install $packages
-    fi
-    [ -z "$(missing)" ] || refuse "missing, and could not be installed: $(missing)"
-}
 
 # Refuses a mount point that cannot be one.
 check_mount() {

@@ -1,6 +1,7 @@
 //! An array that a machine makes by itself at its first boot: from user data for cloud-init, or from a script that is run by hand.
 //!
-//! Without `ebb` on the machine what is made is what `ebb apply` would make of the design: the same steps
+//! With `ebb` on the machine a script brings it there, with the experiment, and `ebb apply` does the rest ([`Brought`]).
+//! Without it ([`Boot`]) what is made is what `ebb apply` would make of the design: the same steps
 //! ([`ebbtide_model::plan::build`]), told to a shell script (`boot.sh`) whose head has what is wanted and whose body is the same for
 //! every array. It makes the array once, of blank disks; from then on the system's own files bring it back.
 
@@ -40,4 +41,37 @@ pub struct Boot {
     pub fstab: String,
     /// `array.FILE=VALUE` and `disk.FILE=VALUE`: files of the queues below /sys.
     pub settings: Vec<String>,
+}
+
+/// Where a machine gets `ebb` from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ebb {
+    /// It is in the image.
+    Installed,
+    /// It is fetched.
+    Fetched {
+        /// From there.
+        url: String,
+        /// What it has to be, in hexadecimal digits.
+        sha256: String,
+    },
+}
+
+/// All that a machine needs to have `ebb apply` make a design.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Brought {
+    /// What the design is called on the machine.
+    pub name: String,
+    /// What is made, for people: experiment and design.
+    pub source: String,
+    /// How the machine finds the disks.
+    pub members: Members,
+    /// Where it gets `ebb` from.
+    pub ebb: Ebb,
+    /// Programs that have to be there.
+    pub programs: Vec<String>,
+    /// Options of `ebb apply`, with their values.
+    pub arguments: Vec<String>,
+    /// Text of the experiment file.
+    pub experiment: String,
 }

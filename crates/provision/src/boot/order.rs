@@ -1,6 +1,6 @@
 //! From a design to what a machine needs at boot.
 
-use super::Boot;
+use super::{Boot, Brought, Ebb};
 use crate::desired::check_mountpoint;
 use crate::{ProvisionError, check_name, files};
 use ebbtide_model::experiment::{Design, Experiment, VolumeSource};
@@ -42,6 +42,16 @@ impl Members {
     pub fn links(&self) -> &[String] {
         match self {
             Members::Links(links) | Members::Kind(links) => links,
+        }
+    }
+
+    /// Whether `link` is one of them.
+    pub fn have(&self, link: &str) -> bool {
+        match self {
+            Members::Links(links) => links.iter().any(|own| own == link),
+            Members::Kind(patterns) => {
+                patterns.iter().any(|pattern| fits(pattern.as_bytes(), link.as_bytes()))
+            }
         }
     }
 
@@ -132,6 +142,38 @@ impl BootOrder<'_> {
             mountpoint: mountpoint.to_string_lossy().into_owned(),
             settings: settings(&build),
             members,
+        })
+    }
+
+    /// What the machine is given that has `ebb`, where `text` is the experiment's: all that `ebb apply` can make can be made.
+    ///
+    /// # Errors
+    /// Why the machine could not make it, and what to write instead.
+    pub fn brought(&self, text: &str, ebb: Ebb, class: Option<&str>) -> Result<Brought, BootError> {
+        check_name(self.name)?;
+        check_mountpoint(self.mountpoint)?;
+        let design = &self.experiment.designs[self.design];
+        let members = self.members.clone().map_or_else(|| self.named(design), Ok)?;
+        let mut arguments =
+            vec!["--design".to_owned(), design.name.clone(), "--name".into(), self.name.into()];
+        let mut give = |option: &str, value: String| arguments.extend([option.to_owned(), value]);
+        if design.stack.filesystem.is_some() {
+            give("--mount", self.mountpoint.to_string_lossy().into_owned());
+        }
+        if let Members::Kind(kinds) = &members {
+            give("--members", kinds.join(","));
+        }
+        if let Some(class) = class {
+            give("--class", class.to_owned());
+        }
+        Ok(Brought {
+            name: self.name.to_owned(),
+            source: format!("design {} of {}", design.name, self.experiment.name),
+            members,
+            ebb,
+            programs: self.build(design)?.programs,
+            arguments,
+            experiment: text.to_owned(),
         })
     }
 
@@ -250,4 +292,29 @@ fn settings(build: &Build) -> Vec<String> {
         }
     }
     settings
+}
+
+/// Whether `text` is one that the shell's `pattern` stands for: `*`, `?`, and `[a-c]`.
+fn fits(pattern: &[u8], text: &[u8]) -> bool {
+    match (pattern, text) {
+        ([], []) => true,
+        ([b'*', rest @ ..], _) => (0..=text.len()).any(|skipped| fits(rest, &text[skipped..])),
+        ([b'?', rest @ ..], [_, after @ ..]) => fits(rest, after),
+        ([b'[', rest @ ..], [sign, after @ ..]) => {
+            let end = rest.iter().skip(1).position(|sign| *sign == b']');
+            // Without an end it is a sign as any other.
+            let Some(end) = end else { return *sign == b'[' && fits(rest, after) };
+            let (set, rest) = (&rest[..=end], &rest[end + 2..]);
+            let mut found = false;
+            let mut at = 0;
+            while let Some(from) = set.get(at) {
+                let to = set.get(at + 2).filter(|_| set.get(at + 1) == Some(&b'-'));
+                found |= (*from..=*to.unwrap_or(from)).contains(sign);
+                at += if to.is_some() { 3 } else { 1 };
+            }
+            found && fits(rest, after)
+        }
+        ([wanted, rest @ ..], [sign, after @ ..]) => wanted == sign && fits(rest, after),
+        ([], _) | (_, []) => false,
+    }
 }

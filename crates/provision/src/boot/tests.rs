@@ -112,7 +112,47 @@ fn a_script_is_short_enough_to_be_read() {
     let boot = order(&experiment(FILES, STRIPE), Some("ebs")).boot().unwrap();
     let script = boot.script();
     let code = script.lines().filter(|line| !line.is_empty() && !line.trim_start().starts_with('#'));
-    assert!(code.count() <= 160);
+    assert!(code.count() <= 165);
+}
+
+#[test]
+fn with_ebb_the_machine_is_given_the_experiment_and_an_apply() {
+    let text = "# END\nEND\n";
+    let stack = "filesystem = \"xfs\"\nbacking = \"lvm\"\nlayout = \"stripe\"\nchunk = \"64KiB\"\nmembers = [\"a\", \"b\"]";
+    let lvm = experiment(FILES, stack);
+    let brought =
+        order(&lvm, Some("instance-store")).brought(text, Ebb::Installed, Some("ephemeral")).unwrap();
+    let script = brought.script();
+    assert!(script.contains("packages='lvm2 xfsprogs'\n"), "{script}");
+    assert!(script.contains("<<'END_' || refuse"), "{script}");
+    let end = "\n# END\nEND\nEND_\nexec ebb apply /etc/ebbtide/scratch.toml --design scratch --name scratch --mount /data \
+               --members '/dev/disk/by-id/nvme-Amazon_EC2_NVMe_Instance_Storage_*' --class ephemeral\n";
+    assert!(script.ends_with(end), "{script}");
+
+    let named = experiment(DEVICES, STRIPE);
+    let fetched = Ebb::Fetched { url: "https://example.org/ebb".to_owned(), sha256: "0f".repeat(32) };
+    let script = order(&named, None).brought(text, fetched, None).unwrap().script();
+    assert!(script.contains("url=https://example.org/ebb\n") && !script.contains("--members"), "{script}");
+    assert!(
+        script.contains("links='/dev/disk/by-id/nvme-Amazon_EC2_NVMe_Instance_Storage_AWS1 "),
+        "{script}"
+    );
+}
+
+#[test]
+fn a_pattern_stands_for_what_a_shell_takes_it_for() {
+    for (pattern, fitting, others) in [
+        ("t-*", &["t-", "t-a", "t-a-b"][..], &["t", "xt-a"][..]),
+        ("t-?b*", &["t-ab", "t-abc"], &["t-b", "t-a"]),
+        ("t-[a-c1]x", &["t-ax", "t-cx", "t-1x"], &["t-dx", "t-x", "t--x"]),
+        ("t-[a", &["t-[a"], &["t-a"]),
+        ("*a*a", &["aa", "baab-a"], &["a", "ab"]),
+    ] {
+        let link = |text: &&str| format!("/dev/disk/by-id/{text}");
+        let members = Members::kind(&[link(&pattern)]).unwrap();
+        assert!(fitting.iter().all(|text| members.have(&link(text))), "{pattern}");
+        assert!(!others.iter().any(|text| members.have(&link(text))), "{pattern}");
+    }
 }
 
 /// What is put onto machines changes only where it is meant to.

@@ -1,23 +1,23 @@
-//! What is put onto a machine: the script, and the user data that has cloud-init run it.
+//! What is put onto a machine: a script, and the user data that has cloud-init run it.
 
-use super::{Boot, Members};
-use ebbtide_model::stack::Filesystem;
+use super::{Boot, Brought, Ebb, Members};
 use std::fmt::Write;
 
-const BODY: &str = include_str!("boot.sh");
+const COMMON: &str = include_str!("common.sh");
+const BOOT: &str = include_str!("boot.sh");
+const APPLY: &str = include_str!("apply.sh");
 
 /// Seconds for which disks are waited for that are not there yet: an EBS volume may be attached after the machine has started.
 const WAIT: u32 = 120;
+
+/// What the script itself runs beside the shell and what every system has.
+const PROGRAMS: &str = "mdadm blkid wipefs lsblk findmnt flock awk";
 
 impl Boot {
     /// The shell script that makes the array.
     pub fn script(&self) -> String {
         let kind = if matches!(self.members, Members::Kind(_)) { "yes" } else { "no" };
-        let package = match self.filesystem {
-            Filesystem::Xfs => "xfsprogs",
-            Filesystem::Btrfs => "btrfs-progs",
-            Filesystem::Ext2 | Filesystem::Ext3 | Filesystem::Ext4 | Filesystem::Jfs => "e2fsprogs",
-        };
+        let mkfs = format!("mkfs.{}", self.filesystem.as_ref());
         let values = [
             ("name", self.name.as_str()),
             ("members", &self.members.links().join(" ")),
@@ -29,15 +29,82 @@ impl Boot {
             ("mount", &self.mountpoint),
             ("fstab", &self.fstab),
             ("settings", &self.settings.join(" ")),
-            ("packages", &format!("mdadm {package}")),
+            ("programs", &format!("{PROGRAMS} {mkfs}")),
+            ("packages", &packages(["mdadm", &mkfs])),
             ("wait", &WAIT.to_string()),
         ];
-        let mut text = format!("#!/bin/sh\n# Written by `ebb user-data`: {}.\n", printable(&self.source));
-        for (name, value) in values {
-            let _ = writeln!(text, "{name}={}", quoted(value));
-        }
-        text + BODY
+        head(&self.source, &values) + COMMON + BOOT
     }
+}
+
+impl Brought {
+    /// The shell script that brings `ebb` and has it make the design.
+    pub fn script(&self) -> String {
+        let (url, sha256) = match &self.ebb {
+            Ebb::Installed => ("", ""),
+            Ebb::Fetched { url, sha256 } => (url.as_str(), sha256.as_str()),
+        };
+        let links = match &self.members {
+            Members::Links(links) => links.join(" "),
+            Members::Kind(_) => String::new(),
+        };
+        let programs = self.programs.join(" ");
+        let fetched = if url.is_empty() { "ebb" } else { "sha256sum" };
+        let values = [
+            ("name", self.name.as_str()),
+            ("url", url),
+            ("sha256", sha256),
+            ("links", &links),
+            ("programs", &format!("{programs} {fetched}")),
+            ("packages", &packages(self.programs.iter().map(String::as_str))),
+            ("wait", &WAIT.to_string()),
+        ];
+        let mut text = head(&self.source, &values) + COMMON + APPLY;
+        let file = format!("/etc/ebbtide/{}.toml", self.name);
+        let end = end_of(&self.experiment);
+        let _ = write!(
+            text,
+            "mkdir -p /etc/ebbtide && cat >{file} <<'{end}' || refuse \"cannot write {file}\"\n"
+        );
+        text += self.experiment.trim_end();
+        let words: Vec<String> = self.arguments.iter().map(|word| quoted(word)).collect();
+        let _ = writeln!(text, "\n{end}\nexec ebb apply {file} {}", words.join(" "));
+        text
+    }
+}
+
+/// The beginning of a script: for people, and the `values` of its variables.
+fn head(source: &str, values: &[(&str, &str)]) -> String {
+    let mut text = format!("#!/bin/sh\n# Written by `ebb user-data`: {}.\n", printable(source));
+    for (name, value) in values {
+        let _ = writeln!(text, "{name}={}", quoted(value));
+    }
+    text + "# Everything above is what is wanted; what follows is the same everywhere.\n\n"
+}
+
+/// The packages that have `programs`, on every distribution that is known.
+fn packages<'a>(programs: impl IntoIterator<Item = &'a str>) -> String {
+    let package = |program: &str| match program {
+        "mdadm" | "cryptsetup" => Some(program.to_owned()),
+        "mkfs.xfs" => Some("xfsprogs".to_owned()),
+        "mkfs.btrfs" => Some("btrfs-progs".to_owned()),
+        "mkfs.jfs" => Some("jfsutils".to_owned()),
+        "lvm" | "lvcreate" | "vgcreate" | "pvcreate" => Some("lvm2".to_owned()),
+        ext if ext.starts_with("mkfs.ext") => Some("e2fsprogs".to_owned()),
+        _ => None,
+    };
+    let mut packages: Vec<String> = programs.into_iter().filter_map(package).collect();
+    packages.dedup();
+    packages.join(" ")
+}
+
+/// A line that `text` does not have.
+fn end_of(text: &str) -> String {
+    let mut end = "END".to_owned();
+    while text.lines().any(|line| line == end) {
+        end.push('_');
+    }
+    end
 }
 
 /// User data for cloud-init that runs `script`, of the array `name`, at the first boot; whether it is for instance store.

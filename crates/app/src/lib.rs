@@ -14,6 +14,7 @@ mod attaching;
 mod bench;
 mod catalog;
 pub mod cli;
+mod disks;
 mod error;
 mod experiment_file;
 mod keeping;

@@ -4,7 +4,7 @@ use crate::cli::globals::Globals;
 use crate::cli::status;
 use crate::error::CliError;
 use crate::experiment_file::{design, wrong};
-use crate::{experiment_file, keeping, kernel_names, signals, views};
+use crate::{disks, experiment_file, keeping, kernel_names, signals, views};
 use clap::Args;
 use ebbtide_host::build::lasting::{self, Applied, Failure, Planned};
 use ebbtide_host::build::missing;
@@ -39,6 +39,10 @@ pub struct ApplyArgs {
     /// Where to mount its file system
     #[arg(long, value_name = "DIRECTORY")]
     mount: Option<PathBuf>,
+    /// Take this machine's disks for the volumes: instance-store, ebs, or a pattern of links such as '/dev/disk/by-id/virtio-data*'. As many
+    /// that nobody uses have to be there as the design has; they are waited for
+    #[arg(long, value_name = "KIND", value_delimiter = ',')]
+    members: Vec<String>,
     /// What becomes of it when its members come back empty: ephemeral, made anew where all of them are blank; persistent, never
     /// formatted again [default: ephemeral on instance store, persistent on all else]
     #[arg(long, value_name = "CLASS", value_parser = clap::builder::PossibleValuesParser::new(Class::VARIANTS))]
@@ -54,7 +58,7 @@ pub struct ApplyArgs {
     #[arg(long)]
     dry_run: bool,
     /// For the unit that `ebb apply` writes: start NAME, or make it anew where it is ephemeral and all its members are blank
-    #[arg(long, value_name = "NAME", hide = true, conflicts_with_all = ["file", "design", "name", "mount", "class", "destroy", "without", "dry_run"])]
+    #[arg(long, value_name = "NAME", hide = true, conflicts_with_all = ["file", "design", "name", "mount", "members", "class", "destroy", "without", "dry_run"])]
     at_boot: Option<String>,
 }
 
@@ -70,12 +74,18 @@ pub fn run(args: &ApplyArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         return at_boot(name, globals);
     }
     let file = args.file.as_deref().unwrap_or(Path::new(""));
-    let (_, experiment) = experiment_file::load(file, &super::catalog::load(globals)?)?;
-    let desired = desired(args, file, &experiment, globals.quiet)?;
+    let (_, mut experiment) = experiment_file::load(file, &super::catalog::load(globals)?)?;
+    let control = signals::stoppable(globals.quiet)?;
+    let design = design(file, &experiment, args.design.as_deref())?;
+    let fallback = default_name(&experiment.designs[design].name);
+    let name = args.name.as_deref().unwrap_or(&fallback);
+    if !args.members.is_empty() {
+        disks::choose(&mut experiment, design, name, &args.members, &control.stop, globals)?;
+    }
+    let desired = desired(args, file, (&experiment, design), name, globals.quiet)?;
     if !globals.quiet {
         kernel_names::notes(&experiment).iter().for_each(|note| views::say(&format!("ebb: {note}")));
     }
-    let control = signals::stoppable(globals.quiet)?;
     let lacks = missing(desired.build.programs.iter().map(String::as_str));
     lacks.map_err(|what| CliError::Failed(format!("this host cannot make it: {what}")))?;
     if args.dry_run {
@@ -171,8 +181,13 @@ const NOTHING: &str = "nothing to do, all is as it should be";
 const NOTHING_MORE: &str = "nothing that `ebb apply` can do, and not all is as it should be";
 
 /// What the arguments and the experiment ask for, on this host.
-fn desired(args: &ApplyArgs, file: &Path, experiment: &Experiment, quiet: bool) -> Result<Desired, CliError> {
-    let design = design(file, experiment, args.design.as_deref())?;
+fn desired(
+    args: &ApplyArgs,
+    file: &Path,
+    (experiment, design): (&Experiment, usize),
+    name: &str,
+    quiet: bool,
+) -> Result<Desired, CliError> {
     let sys = Sys::host();
     let devices = probe::devices(&sys);
     let used = experiment.designs[design].volumes();
@@ -184,7 +199,6 @@ fn desired(args: &ApplyArgs, file: &Path, experiment: &Experiment, quiet: bool) 
             kinds.extend(lasting::kind(&sys, &devices, path));
         }
     }
-    let fallback = default_name(&experiment.designs[design].name);
     let own = |kind: &Kind| *kind == Kind::InstanceStore;
     let asked = args.class.as_deref().and_then(|class| class.parse().ok());
     let class = Class::of_members(asked, (kinds.iter().any(own), kinds.iter().all(own)))
@@ -194,7 +208,7 @@ fn desired(args: &ApplyArgs, file: &Path, experiment: &Experiment, quiet: bool) 
     let order = DesignRequest {
         experiment,
         design,
-        name: args.name.as_deref().unwrap_or(&fallback),
+        name,
         class,
         mountpoint: mountpoint.as_deref(),
         devices: &paths,

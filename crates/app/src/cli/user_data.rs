@@ -6,19 +6,17 @@ use crate::experiment_file::{design, wrong};
 use crate::kernel_names;
 use crate::{experiment_file, views};
 use clap::{Args, ValueEnum};
-use ebbtide_model::experiment::Experiment;
-use ebbtide_provision::boot::{Boot, BootOrder, Members, USER_DATA_MAX};
+use ebbtide_provision::boot::{BootOrder, Ebb, Members, USER_DATA_MAX, cloud_config};
 use ebbtide_provision::{Class, default_name};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use strum::VariantNames;
 
-/// Print what makes a design at a machine's first boot, without `ebb`: user data for cloud-init, or a shell script
+/// Print what makes a design at a machine's first boot: user data for cloud-init, or a shell script
 ///
-/// The array is made where every disk that is asked for is blank, started at each boot, and mounted. Instance store that came
-/// back blank after a stop is made anew. A disk that carries anything else is never written: then nothing is mounted, the journal says
-/// why, and the machine boots all the same.
+/// The array is made once, of exactly as many blank disks as the design has. From then on the machine's own files bring it back. A
+/// disk that carries anything is never written: then nothing is made, the log says why, and the machine boots all the same.
 #[derive(Debug, Args)]
 pub struct UserDataArgs {
     /// Experiment file (TOML), such as `ebb run -o best.toml` writes
@@ -32,16 +30,20 @@ pub struct UserDataArgs {
     /// Where to mount its file system
     #[arg(long, value_name = "DIRECTORY", default_value = "/data")]
     mount: PathBuf,
-    /// Which disks: instance-store, ebs, or a pattern of links such as '/dev/disk/by-id/virtio-data*', each whatever is there of them
+    /// Which disks: instance-store, ebs, or a pattern of links such as '/dev/disk/by-id/virtio-data*', of which as many are there as
+    /// the design has
     /// [default: the volumes of the design, by their ids]
     #[arg(long, value_name = "KIND", value_delimiter = ',')]
     members: Vec<String>,
-    /// Fewest disks of a kind to make it of [default: as many as the design has]
-    #[arg(long, value_name = "N", requires = "members", value_parser = clap::value_parser!(u16).range(1..))]
-    least: Option<u16>,
-    /// What becomes of it when its disks come back blank: ephemeral, made anew; persistent, left alone [default: ephemeral on
-    /// instance store, persistent on all else]
-    #[arg(long, value_name = "CLASS", value_parser = clap::builder::PossibleValuesParser::new(Class::VARIANTS))]
+    /// Have `ebb apply` make it: `installed` where the image has `ebb`, or the URL from which the machine fetches it
+    #[arg(long, value_name = "WHERE")]
+    ebb: Option<String>,
+    /// SHA-256 of what is at the URL
+    #[arg(long, value_name = "SUM", requires = "ebb")]
+    sha256: Option<String>,
+    /// With --ebb, what becomes of it when its disks come back blank: ephemeral, made anew; persistent, left alone [default: as `ebb apply`
+    /// has it]
+    #[arg(long, value_name = "CLASS", requires = "ebb", value_parser = clap::builder::PossibleValuesParser::new(Class::VARIANTS))]
     class: Option<String>,
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::CloudConfig)]
@@ -61,14 +63,45 @@ enum Format {
 /// # Errors
 /// See the exit statuses in the help.
 pub fn run(args: &UserDataArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    let (_, experiment) = experiment_file::load(&args.file, &super::catalog::load(globals)?)?;
-    let boot = boot(args, &experiment)?;
+    let (experiment_text, experiment) = experiment_file::load(&args.file, &super::catalog::load(globals)?)?;
+    let design = design(&args.file, &experiment, args.design.as_deref())?;
+    let members = match args.members.as_slice() {
+        [] => None,
+        words => Some(Members::kind(words).map_err(|error| wrong(&args.file, error))?),
+    };
+    let fallback = default_name(&experiment.designs[design].name);
+    let name = args.name.as_deref().unwrap_or(&fallback);
+    let order = BootOrder { experiment: &experiment, design, name, mountpoint: &args.mount, members };
+    let (members, script) = match &args.ebb {
+        None => {
+            let boot = order.boot().map_err(|error| wrong(&args.file, error))?;
+            let script = boot.script();
+            (boot.members, script)
+        }
+        Some(place) => {
+            // As the machine reads it, which has no other files.
+            ebbtide_experiment::parse(&experiment_text, &args.file.to_string_lossy()).map_err(|errors| {
+                CliError::Usage(format!("{errors}\n(as the machine reads it, with nothing beside it)"))
+            })?;
+            let ebb = ebb(place, args.sha256.as_deref())?;
+            let brought = order.brought(&experiment_text, ebb, args.class.as_deref());
+            let brought = brought.map_err(|error| wrong(&args.file, error))?;
+            let script = brought.script();
+            (brought.members, script)
+        }
+    };
+    let has_instance_store = members.has_instance_store();
     if !globals.quiet {
         kernel_names::notes(&experiment).iter().for_each(|note| views::say(&format!("ebb: {note}")));
+        if has_instance_store && args.ebb.is_none() {
+            views::say(
+                "ebb: instance store comes back blank after a stop, and this makes the array at the first boot only; with --ebb it is made anew",
+            );
+        }
     }
     let text = match args.format {
-        Format::CloudConfig => boot.cloud_config(),
-        Format::Script => boot.installer(),
+        Format::CloudConfig => cloud_config(name, &script, has_instance_store),
+        Format::Script => script,
     };
     if text.len() > USER_DATA_MAX && !globals.quiet {
         views::say(&format!(
@@ -78,8 +111,8 @@ pub fn run(args: &UserDataArgs, globals: &Globals) -> Result<ExitCode, CliError>
     }
     if globals.json {
         let value = json!({
-            "schema": "ebbtide.user-data/1", "name": boot.name, "class": boot.class, "uuid": boot.uuid,
-            "filesystem_uuid": boot.filesystem_uuid, "mount": boot.mountpoint, "members": boot.members.links(), "text": text,
+            "schema": "ebbtide.user-data/1", "name": name, "mount": args.mount, "members": members.links(),
+            "disks": experiment.designs[design].volumes().len(), "text": text,
         });
         views::print_json(&value)?;
     } else {
@@ -88,21 +121,21 @@ pub fn run(args: &UserDataArgs, globals: &Globals) -> Result<ExitCode, CliError>
     Ok(ExitCode::SUCCESS)
 }
 
-fn boot(args: &UserDataArgs, experiment: &Experiment) -> Result<Boot, CliError> {
-    let design = design(&args.file, experiment, args.design.as_deref())?;
-    let members = match args.members.as_slice() {
-        [] => None,
-        words => Some(Members::kind(words).map_err(|error| wrong(&args.file, error))?),
+/// Where `ebb` comes from.
+fn ebb(place: &str, sha256: Option<&str>) -> Result<Ebb, CliError> {
+    let is_url = place.starts_with("https://") || place.starts_with("http://");
+    let is_sum = |sum: &str| sum.len() == 64 && sum.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let wrong = match (place, sha256) {
+        ("installed", None) => return Ok(Ebb::Installed),
+        ("installed", Some(_)) => "--sha256: what is installed is not fetched; remove it".to_owned(),
+        (url, Some(sum)) if is_url && is_sum(sum) => {
+            return Ok(Ebb::Fetched { url: url.to_owned(), sha256: sum.to_ascii_lowercase() });
+        }
+        (_, Some(sum)) if is_url => {
+            format!("--sha256 {sum}: write the 64 digits that `sha256sum ebb` prints")
+        }
+        (_, None) if is_url => "--ebb: a URL needs --sha256, which `sha256sum ebb` prints".to_owned(),
+        (other, _) => format!("--ebb {other}: write `installed`, or a URL that begins with https://"),
     };
-    let fallback = default_name(&experiment.designs[design].name);
-    let order = BootOrder {
-        experiment,
-        design,
-        name: args.name.as_deref().unwrap_or(&fallback),
-        mountpoint: &args.mount,
-        members,
-        class: args.class.as_deref().and_then(|class| class.parse().ok()),
-        least: args.least.map(usize::from),
-    };
-    order.boot().map_err(|error| wrong(&args.file, error))
+    Err(CliError::Usage(wrong))
 }

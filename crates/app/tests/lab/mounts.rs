@@ -3,7 +3,6 @@
 use super::cases::{cases, check};
 use ebbtide_lab::uml::{Guest, Kernel};
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 /// One volume, named as udev would name it.
@@ -130,52 +129,6 @@ echo "CASE stopped status $status $(cat said | tr '\n' ' ')"; blank stopped
             ("over-undone", "0", "taken away"),
             ("stopped", "1", "ebb: stopped"),
             ("stopped-blank", "0", "yes"),
-        ],
-    );
-}
-
-#[test]
-fn the_boot_script_makes_nothing_where_it_could_not_be_mounted() {
-    let share = tempfile::tempdir_in("/var/tmp").unwrap();
-    let file = share.path().join("e.toml");
-    let stripe = EXPERIMENT.replace("linear", "stripe").replace("[\"v\"]", "[\"v\", \"w\"]");
-    let stripe = stripe.replace("[designs", "[volumes.w]\ndevice = \"/dev/disk/by-id/t-b\"\n[designs");
-    std::fs::write(&file, stripe).unwrap();
-    for (name, at) in [("link", "/run/t/link"), ("full", "/run/t/full"), ("given", "/run/t/given")] {
-        let script = Command::new(env!("CARGO_BIN_EXE_ebb"))
-            .args(["user-data", "--name", name, "--format", "script", "--mount", at])
-            .args(["--members", "/dev/disk/by-id/t-*", "--least", "1"])
-            .arg(&file)
-            .output()
-            .unwrap();
-        assert!(script.status.success(), "{}", String::from_utf8_lossy(&script.stderr));
-        std::fs::write(share.path().join(name), script.stdout).unwrap();
-    }
-    let script = r#"
-modprobe linear; modprobe raid0; export DM_DISABLE_UDEV=1
-mkdir real full given; touch full/precious; ln -s real link
-echo '/dev/sdz /run/t/given xfs nofail 0 0' >>/etc/fstab
-mkdir -p /usr/local/sbin /var/lib
-for name in link full given; do
-    sh /share/$name >/dev/null 2>&1; sed -i 's/^wait=.*/wait=0/' /usr/local/sbin/ebb-$name
-    go $name /usr/local/sbin/ebb-$name start; blank $name
-done
-rm full/precious; go made /usr/local/sbin/ebb-full start; echo kept >full/file; umount full; touch full/stray
-go again /usr/local/sbin/ebb-full start; go kept cat full/file
-"#;
-    let told = told(script, share.path());
-    check(
-        &told,
-        &[
-            ("link", "1", "leads to /run/t/real"),
-            ("link-blank", "0", "yes"),
-            ("full", "1", "is not empty"),
-            ("full-blank", "0", "yes"),
-            ("given", "1", "/etc/fstab mounts /dev/sdz at /run/t/given"),
-            ("given-blank", "0", "yes"),
-            ("made", "0", "is mounted at /run/t/full"),
-            ("again", "0", "is not empty: what is in it is hidden"),
-            ("kept", "0", "kept"),
         ],
     );
 }

@@ -1,9 +1,9 @@
-//! An array that a machine makes by itself at its first boot, and again where a stop has given it blank disks: without `ebb`, from what
-//! cloud-init or a script puts there.
+//! An array that a machine makes by itself at its first boot: from user data for cloud-init, or from a script that is run by hand.
 //!
-//! What is made is what `ebb apply` would make of the design: the same steps ([`ebbtide_model::plan::build`]), told to a shell script
-//! (`boot.sh`) whose head has what is wanted and whose body is the same for every array. It starts the array by the array's own
-//! uuid, and makes it only where every disk that is asked for is blank.
+//! With `ebb` on the machine a script brings it there, with the experiment, and `ebb apply` does the rest ([`Brought`]).
+//! Without it ([`Boot`]) what is made is what `ebb apply` would make of the design: the same steps
+//! ([`ebbtide_model::plan::build`]), told to a shell script (`boot.sh`) whose head has what is wanted and whose body is the same for
+//! every array. It makes the array once, of blank disks; from then on the system's own files bring it back.
 
 mod order;
 #[cfg(test)]
@@ -11,42 +11,67 @@ mod tests;
 mod text;
 
 pub use order::{BootError, BootOrder, Members};
+pub use text::cloud_config;
 
-use crate::Class;
 use ebbtide_model::stack::Filesystem;
 
 /// Most bytes of user data that EC2 takes ("16 KB, in raw form, before it is base64-encoded").
 pub const USER_DATA_MAX: usize = 16 << 10;
 
-/// All that a machine needs to make an array at boot.
+/// All that a machine needs to make an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Boot {
-    /// What the array, its unit and its script are called.
+    /// What the array and the script are called.
     pub name: String,
     /// What it is made of, for people: experiment and design.
     pub source: String,
-    /// What becomes of it when its members come back blank.
-    pub class: Class,
     /// How the machine finds the disks of the array.
     pub members: Members,
-    /// Fewest disks of which it is made.
-    pub least: usize,
-    /// Whether it starts with a member missing.
-    pub redundant: bool,
-    /// Its uuid as mdadm writes it.
-    pub uuid: String,
-    /// Arguments of `mdadm --create DEVICE` beside uuid, name and members.
+    /// Of how many disks it is made.
+    pub wanted: usize,
+    /// Arguments of `mdadm --create DEVICE` beside name and members.
     pub create: Vec<String>,
     /// The file system on it.
     pub filesystem: Filesystem,
-    /// UUID that the file system is made with.
-    pub filesystem_uuid: String,
     /// Arguments of mkfs before the device.
     pub mkfs: Vec<String>,
     /// Where it is mounted.
     pub mountpoint: String,
-    /// How, as `mount -o` takes it.
-    pub mount_options: String,
+    /// fstab's fields after the uuid.
+    pub fstab: String,
     /// `array.FILE=VALUE` and `disk.FILE=VALUE`: files of the queues below /sys.
     pub settings: Vec<String>,
+}
+
+/// Where a machine gets `ebb` from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ebb {
+    /// It is in the image.
+    Installed,
+    /// It is fetched.
+    Fetched {
+        /// From there.
+        url: String,
+        /// What it has to be, in hexadecimal digits.
+        sha256: String,
+    },
+}
+
+/// All that a machine needs to have `ebb apply` make a design.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Brought {
+    /// What the design is called on the machine.
+    pub name: String,
+    /// What is made, for people: experiment and design.
+    pub source: String,
+    /// How the machine finds the disks.
+    pub members: Members,
+    /// Where it gets `ebb` from.
+    pub ebb: Ebb,
+    /// Programs that have to be there.
+    pub programs: Vec<String>,
+    /// Options of `ebb apply`, with their values.
+    pub arguments: Vec<String>,
+    /// Text of the experiment file.
+    pub experiment: String,
 }

@@ -1,12 +1,11 @@
 //! From a design to what a machine needs at boot.
 
-use super::Boot;
-use crate::desired::{Unfit, check_mountpoint};
-use crate::{Class, ProvisionError, check_name};
+use super::{Boot, Brought, Ebb};
+use crate::desired::check_mountpoint;
+use crate::{ProvisionError, check_name, files};
 use ebbtide_model::experiment::{Design, Experiment, VolumeSource};
 use ebbtide_model::layout::LayoutNode;
 use ebbtide_model::plan::build::{self, Build, BuildAction, BuildPlanError, Purpose, Site};
-use ebbtide_model::shown::Shown;
 use ebbtide_model::stack::Filesystem;
 use std::path::{Path, PathBuf};
 
@@ -46,11 +45,20 @@ impl Members {
         }
     }
 
-    /// Whether some of them, or all, are instance store by their names.
-    fn instance_store(&self) -> (bool, bool) {
+    /// Whether `link` is one of them.
+    pub fn have(&self, link: &str) -> bool {
+        match self {
+            Members::Links(links) => links.iter().any(|own| own == link),
+            Members::Kind(patterns) => {
+                patterns.iter().any(|pattern| fits(pattern.as_bytes(), link.as_bytes()))
+            }
+        }
+    }
+
+    /// Whether some of them are instance store by their names, which comes back blank after a stop.
+    pub fn has_instance_store(&self) -> bool {
         let model = INSTANCE_STORE.trim_end_matches('*');
-        let is = |link: &String| link.starts_with(model);
-        (self.links().iter().any(is), self.links().iter().all(is))
+        self.links().iter().any(|link| link.starts_with(model))
     }
 }
 
@@ -73,10 +81,6 @@ pub struct BootOrder<'a> {
     pub mountpoint: &'a Path,
     /// Its disks; those that the design names where nothing is said.
     pub members: Option<Members>,
-    /// What becomes of it when its members come back blank; what their kind says where nothing is said.
-    pub class: Option<Class>,
-    /// Fewest disks of a kind of which it is made; as many as the design has where nothing is said.
-    pub least: Option<usize>,
 }
 
 /// Why a machine cannot be told to make it at boot.
@@ -108,20 +112,6 @@ pub enum BootError {
         "{pattern} is no kind of disk: write instance-store, ebs, or a pattern of links such as '/dev/disk/by-id/virtio-data*'"
     )]
     Pattern { pattern: String },
-    /// A mount point that hides what mounts it.
-    #[error("what is mounted at {} would hide what mounts it (in /usr/local/sbin and /var/lib/ebbtide): choose another place, such as /data", mountpoint.shown())]
-    Above { mountpoint: PathBuf },
-    /// Disks that lose their content at a stop and others in one array.
-    #[error(
-        "instance store, which comes back blank after a stop, and other disks are not mixed in one array"
-    )]
-    Mixed,
-    /// Instance store that should last.
-    #[error("instance store comes back blank after a stop: it cannot be persistent")]
-    NotPersistent,
-    /// Fewer disks than the layout needs.
-    #[error("{title} takes {needed} disks at least, not {least}")]
-    TooFew { title: &'static str, needed: usize, least: usize },
 }
 
 impl BootOrder<'_> {
@@ -132,44 +122,58 @@ impl BootOrder<'_> {
     pub fn boot(&self) -> Result<Boot, BootError> {
         check_name(self.name)?;
         check_mountpoint(self.mountpoint)?;
-        if SCRIPT_NEEDS.iter().any(|needed| Path::new(needed).starts_with(self.mountpoint)) {
-            return Err(BootError::Above { mountpoint: self.mountpoint.to_owned() });
-        }
         let design = &self.experiment.designs[self.design];
         let members = self.members.clone().map_or_else(|| self.named(design), Ok)?;
-        let class = class(self.class, &members)?;
-        let build = self.build(design, &members)?;
-        let (uuid, create) = array(design, &build)?;
-        let (filesystem, filesystem_uuid, mkfs) = file_system(design, &build, &members)?;
-        let LayoutNode::Array { kind, members: places } = &design.layout else {
+        let build = self.build(design)?;
+        let (filesystem, mkfs) = file_system(design, &build)?;
+        let LayoutNode::Array { members: places, .. } = &design.layout else {
             return Err(beyond(design, "has no array"));
         };
-        let facts = kind.facts();
-        let least = match (&members, self.least) {
-            (Members::Links(_), _) => places.len(),
-            // One of fewer disks than were designed would stay one: the others may only be late.
-            (Members::Kind(_), asked) => asked.unwrap_or(places.len()),
-        };
-        let needed = if facts.is_redundant() { facts.least_members } else { 1 };
-        if least < needed {
-            return Err(BootError::TooFew { title: facts.title, needed, least });
-        }
-        let options = design.stack.mount_options.as_deref().filter(|options| !options.is_empty());
+        let mountpoint: PathBuf = self.mountpoint.components().collect();
+        let options = design.stack.mount_options.as_deref();
         Ok(Boot {
             name: self.name.to_owned(),
             source: format!("design {} of {}", design.name, self.experiment.name),
-            class,
-            least,
-            redundant: facts.is_redundant(),
-            uuid,
-            create,
+            wanted: places.len(),
+            create: array(design, &build)?,
             filesystem,
-            filesystem_uuid,
             mkfs,
-            mountpoint: self.mountpoint.components().collect::<PathBuf>().to_string_lossy().into_owned(),
-            mount_options: options.unwrap_or("defaults").to_owned(),
+            fstab: files::started_by_the_kernel(&mountpoint, filesystem, options),
+            mountpoint: mountpoint.to_string_lossy().into_owned(),
             settings: settings(&build),
             members,
+        })
+    }
+
+    /// What the machine is given that has `ebb`, where `text` is the experiment's: all that `ebb apply` can make can be made.
+    ///
+    /// # Errors
+    /// Why the machine could not make it, and what to write instead.
+    pub fn brought(&self, text: &str, ebb: Ebb, class: Option<&str>) -> Result<Brought, BootError> {
+        check_name(self.name)?;
+        check_mountpoint(self.mountpoint)?;
+        let design = &self.experiment.designs[self.design];
+        let members = self.members.clone().map_or_else(|| self.named(design), Ok)?;
+        let mut arguments =
+            vec!["--design".to_owned(), design.name.clone(), "--name".into(), self.name.into()];
+        let mut give = |option: &str, value: String| arguments.extend([option.to_owned(), value]);
+        if design.stack.filesystem.is_some() {
+            give("--mount", self.mountpoint.to_string_lossy().into_owned());
+        }
+        if let Members::Kind(kinds) = &members {
+            give("--members", kinds.join(","));
+        }
+        if let Some(class) = class {
+            give("--class", class.to_owned());
+        }
+        Ok(Brought {
+            name: self.name.to_owned(),
+            source: format!("design {} of {}", design.name, self.experiment.name),
+            members,
+            ebb,
+            programs: self.build(design)?.programs,
+            arguments,
+            experiment: text.to_owned(),
         })
     }
 
@@ -197,34 +201,20 @@ impl BootOrder<'_> {
         volumes.iter().map(link).collect::<Result<_, _>>().map(Members::Links)
     }
 
-    fn build(&self, design: &Design, members: &Members) -> Result<Build, BootError> {
-        // The same on every machine that is given it: volumes that move to another one are found there.
-        let run =
-            format!("{}/{}/{}/{}", self.experiment.name, design.name, self.name, members.links().join(" "));
+    fn build(&self, design: &Design) -> Result<Build, BootError> {
         let devices: Vec<String> =
             (0..self.experiment.volumes.len()).map(|index| format!("{MEMBER}{index}")).collect();
         let purpose = Purpose::Lasting { name: self.name, mountpoint: Some(self.mountpoint) };
-        let site = Site { run: &run, build: 0, devices: &devices, md_numbers: &[], purpose };
+        let site = Site { run: self.name, build: 0, devices: &devices, md_numbers: &[], purpose };
         build::build(design, &site).map_err(|error| BootError::Build { design: design.name.clone(), error })
     }
 }
-
-/// Where the script and what it remembers are: it cannot be below what it mounts.
-const SCRIPT_NEEDS: [&str; 2] = ["/usr/local/sbin", "/var/lib/ebbtide"];
 
 /// What stands for a member in steps until the machine knows them.
 const MEMBER: &str = "/dev/member/";
 
 fn beyond(design: &Design, what: impl Into<String>) -> BootError {
     BootError::Beyond { design: design.name.clone(), what: what.into() }
-}
-
-/// The class that is asked for, or that of what the members are.
-fn class(asked: Option<Class>, members: &Members) -> Result<Class, BootError> {
-    Class::of_members(asked, members.instance_store()).map_err(|unfit| match unfit {
-        Unfit::Mixed => BootError::Mixed,
-        Unfit::NotPersistent => BootError::NotPersistent,
-    })
 }
 
 /// The programs that the steps run, with their arguments.
@@ -235,8 +225,8 @@ fn runs(build: &Build) -> impl Iterator<Item = (&str, &[String])> {
     })
 }
 
-/// The array's uuid, and how it is made.
-fn array(design: &Design, build: &Build) -> Result<(String, Vec<String>), BootError> {
+/// How the array is made.
+fn array(design: &Design, build: &Build) -> Result<Vec<String>, BootError> {
     if !design.stack.swap.is_empty() {
         return Err(beyond(design, "has swap"));
     }
@@ -252,23 +242,21 @@ fn array(design: &Design, build: &Build) -> Result<(String, Vec<String>), BootEr
     if runs(build).any(|(program, _)| matches!(program, "lvcreate" | "vgcreate" | "pvcreate" | "lvm")) {
         return Err(beyond(design, "has LVM"));
     }
-    let uuid = arguments.iter().find_map(|word| word.strip_prefix("--uuid="));
-    let uuid = uuid.ok_or_else(|| beyond(design, "has an array without a uuid"))?.to_owned();
     if arguments.iter().any(|word| word == "--metadata=0.90") {
         return Err(beyond(design, "has md's metadata 0.90, which knows no names"));
     }
+    if arguments.iter().any(|word| word == "--write-mostly") {
+        return Err(beyond(design, "has members that are read only where no other can be"));
+    }
     // What the script says itself: the device, what identifies it, and the members.
-    let own = ["--uuid=", "--name=", "--raid-devices="];
-    let rest = arguments.iter().skip(2).filter(|word| !own.iter().any(|own| word.starts_with(own)));
-    Ok((uuid, rest.filter(|word| !word.starts_with(MEMBER)).cloned().collect()))
+    let own = |word: &str| {
+        ["--uuid=", "--name=", "--raid-devices=", MEMBER].iter().any(|own| word.starts_with(own))
+    };
+    Ok(arguments.iter().skip(2).filter(|word| !own(word)).cloned().collect())
 }
 
-/// The file system, its uuid, and how it is made.
-fn file_system(
-    design: &Design,
-    build: &Build,
-    members: &Members,
-) -> Result<(Filesystem, String, Vec<String>), BootError> {
+/// The file system, and how it is made: where nothing is yet, and with identities that each machine draws.
+fn file_system(design: &Design, build: &Build) -> Result<(Filesystem, Vec<String>), BootError> {
     let filesystem = match design.stack.filesystem {
         None => return Err(beyond(design, "has no file system to mount")),
         Some(Filesystem::Jfs) => return Err(beyond(design, "has JFS")),
@@ -278,25 +266,17 @@ fn file_system(
     let made = runs(build).find(|(name, _)| *name == program);
     let (_, arguments) = made.ok_or_else(|| beyond(design, "has no file system to mount"))?;
     let mut words = Vec::new();
-    let mut uuid = None;
     // All but the last, which is the device.
     let mut rest = arguments[..arguments.len().saturating_sub(1)].iter();
     while let Some(word) = rest.next() {
         match word.as_str() {
-            "-U" | "-m" => {
-                let value = rest.next().cloned().unwrap_or_default();
-                uuid = Some(value.strip_prefix("uuid=").unwrap_or(&value).to_owned());
-                words.extend([word.clone(), value]);
-            }
-            // The geometry of as many members as the design has; of another number mkfs finds it out from md.
-            "-d" | "-E" if matches!(members, Members::Kind(_)) => {
-                rest.next();
-            }
+            "-U" | "-L" => drop(rest.next()),
+            "-m" if filesystem == Filesystem::Xfs => drop(rest.next()),
+            "-f" | "-F" => {}
             _ => words.push(word.clone()),
         }
     }
-    let uuid = uuid.ok_or_else(|| beyond(design, "has a file system without a uuid"))?;
-    Ok((filesystem, uuid, words))
+    Ok((filesystem, words))
 }
 
 /// What is set on queues.
@@ -312,4 +292,29 @@ fn settings(build: &Build) -> Vec<String> {
         }
     }
     settings
+}
+
+/// Whether `text` is one that the shell's `pattern` stands for: `*`, `?`, and `[a-c]`.
+fn fits(pattern: &[u8], text: &[u8]) -> bool {
+    match (pattern, text) {
+        ([], []) => true,
+        ([b'*', rest @ ..], _) => (0..=text.len()).any(|skipped| fits(rest, &text[skipped..])),
+        ([b'?', rest @ ..], [_, after @ ..]) => fits(rest, after),
+        ([b'[', rest @ ..], [sign, after @ ..]) => {
+            let end = rest.iter().skip(1).position(|sign| *sign == b']');
+            // Without an end it is a sign as any other.
+            let Some(end) = end else { return *sign == b'[' && fits(rest, after) };
+            let (set, rest) = (&rest[..=end], &rest[end + 2..]);
+            let mut found = false;
+            let mut at = 0;
+            while let Some(from) = set.get(at) {
+                let to = set.get(at + 2).filter(|_| set.get(at + 1) == Some(&b'-'));
+                found |= (*from..=*to.unwrap_or(from)).contains(sign);
+                at += if to.is_some() { 3 } else { 1 };
+            }
+            found && fits(rest, after)
+        }
+        ([wanted, rest @ ..], [sign, after @ ..]) => wanted == sign && fits(rest, after),
+        ([], _) | (_, []) => false,
+    }
 }

@@ -118,23 +118,11 @@ fn fstab(name: &str, boot: Boot, seed: &Seed, design: &Design, build: &Build) ->
         Boot::Kernel if design.stack.encryption.is_some() => UNLOCK_TIMEOUT,
         Boot::Kernel => DEVICE_TIMEOUT,
     };
-    let late = format!("nofail,x-systemd.device-timeout={timeout}s{made}");
+    let late = format!("{}{made}", late(timeout));
     if let (Some(filesystem), Some(mountpoint)) = (design.stack.filesystem, &build.mountpoint) {
-        let options = design.stack.mount_options.as_deref().filter(|options| !options.is_empty());
-        let options = options.map_or_else(|| late.clone(), |options| format!("{options},{late}"));
-        // The ext file systems are checked at boot; the others check themselves as they are mounted.
-        let pass = match filesystem {
-            Filesystem::Ext2 | Filesystem::Ext3 | Filesystem::Ext4 | Filesystem::Jfs => 2,
-            Filesystem::Xfs | Filesystem::Btrfs => 0,
-        };
-        let kind = filesystem.as_ref();
-        let _ = writeln!(
-            lines,
-            "{} {} {kind} {} 0 {pass}",
-            source(seed, filesystem),
-            escaped(&mountpoint.to_string_lossy()),
-            escaped(&options)
-        );
+        let options = design.stack.mount_options.as_deref();
+        let fields = mount_fields(mountpoint, filesystem, options, &late);
+        let _ = writeln!(lines, "{} {fields}", source(seed, filesystem));
     }
     for (group, swap) in design.stack.swap.iter().enumerate() {
         for position in 0..swap.members.len() {
@@ -144,6 +132,33 @@ fn fstab(name: &str, boot: Boot, seed: &Seed, design: &Design, build: &Build) ->
         }
     }
     lines
+}
+
+/// Options of what boot does not wait for longer than `timeout` seconds, and goes on without.
+fn late(timeout: u32) -> String {
+    format!("nofail,x-systemd.device-timeout={timeout}s")
+}
+
+/// fstab's fields after the first, of an array that the kernel starts.
+pub(crate) fn started_by_the_kernel(
+    mountpoint: &Path,
+    filesystem: Filesystem,
+    options: Option<&str>,
+) -> String {
+    mount_fields(mountpoint, filesystem, options, &late(DEVICE_TIMEOUT))
+}
+
+/// fstab's fields after the first.
+fn mount_fields(mountpoint: &Path, filesystem: Filesystem, options: Option<&str>, late: &str) -> String {
+    let options = options.filter(|options| !options.is_empty());
+    let options = options.map_or_else(|| late.to_owned(), |options| format!("{options},{late}"));
+    // The ext file systems are checked at boot; the others check themselves as they are mounted.
+    let pass = match filesystem {
+        Filesystem::Ext2 | Filesystem::Ext3 | Filesystem::Ext4 | Filesystem::Jfs => 2,
+        Filesystem::Xfs | Filesystem::Btrfs => 0,
+    };
+    let (mountpoint, kind) = (escaped(&mountpoint.to_string_lossy()), filesystem.as_ref());
+    format!("{mountpoint} {kind} {} 0 {pass}", escaped(&options))
 }
 
 /// How fstab finds the file system: by its uuid, which JFS draws by itself.

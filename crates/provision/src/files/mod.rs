@@ -5,6 +5,7 @@ mod entries;
 mod tests;
 
 pub use entries::parts;
+pub(crate) use entries::started_by_the_kernel;
 
 use ebbtide_model::shown::Shown;
 use serde::{Deserialize, Serialize};

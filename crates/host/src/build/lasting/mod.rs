@@ -24,7 +24,7 @@ mod undo;
 pub use apply::{Applied, Planned};
 pub use look::StepState;
 pub use records::Unreadable;
-pub use site::{kind, machine, may_build, stable_path, system};
+pub use site::{free_disks, kind, machine, may_build, stable_path, system};
 pub use undo::Undone;
 
 use super::BuildError;

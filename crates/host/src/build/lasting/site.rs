@@ -1,12 +1,14 @@
 //! What of this host an array that stays is made of: how it boots, who it is, what its devices are called for good.
 
 use crate::judge;
-use crate::probe::{Devices, Kind, steadiest_name};
+use crate::probe::{BlockDevice, Devices, Kind, steadiest_name};
 use crate::sys::{self, Sys};
 use ebbtide_door::{Door, DoorError, Expected, Wanted};
 use ebbtide_model::guard::{Permission, RefusalKind, WriteRequest};
+use ebbtide_provision::boot::Members;
 use ebbtide_provision::{Member, System};
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 /// How the host of `sys` boots.
 pub fn system(sys: &Sys) -> System {
@@ -39,6 +41,51 @@ pub fn kind(sys: &Sys, devices: &Devices, path: &Path) -> Option<Kind> {
     let device = devices.get(node.file_name()?.to_str()?)?;
     let disk = device.partition_of.as_deref().and_then(|disk| devices.get(disk)).unwrap_or(device);
     Some(disk.kind)
+}
+
+/// The whole disks among `members`, each by one link, but those that are in use, such as the machine's own.
+pub fn free_disks(sys: &Sys, devices: &Devices, members: &Members) -> Vec<String> {
+    let places: BTreeSet<&Path> =
+        members.links().iter().filter_map(|link| Path::new(link).parent()).collect();
+    let mut seen = BTreeSet::new();
+    let mut found = Vec::new();
+    let named = places.iter().flat_map(|place| links(sys, place));
+    for link in named.filter(|link| members.have(link)) {
+        let Some(node) = node(sys, &link) else { continue };
+        let device = node.file_name().and_then(|name| devices.get(name.to_str()?));
+        let Some(device) = device.filter(|device| device.partition_of.is_none()) else { continue };
+        if is_in_use(devices, device) || !seen.insert(device.name.clone()) {
+            continue;
+        }
+        // After a stop instance store is another drive, in the same place.
+        let in_place = || {
+            links(sys, Path::new("/dev/disk/by-path"))
+                .into_iter()
+                .find(|link| self::node(sys, link).as_ref() == Some(&node))
+        };
+        let steady = if device.kind == Kind::InstanceStore { in_place() } else { None };
+        found.push(steady.unwrap_or(link));
+    }
+    found
+}
+
+/// Where a link leads.
+fn node(sys: &Sys, link: &str) -> Option<PathBuf> {
+    std::fs::canonicalize(sys.at(Path::new(link))).ok()
+}
+
+/// The links in `place`.
+fn links(sys: &Sys, place: &Path) -> Vec<String> {
+    let names = sys::names(&sys.at(place));
+    names.iter().map(|name| place.join(name).to_string_lossy().into_owned()).collect()
+}
+
+/// Whether `device`, or what is on it, is mounted or swapped to.
+fn is_in_use(devices: &Devices, device: &BlockDevice) -> bool {
+    let above = device.partitions.iter().chain(&device.holders);
+    !device.mounts.is_empty()
+        || device.swap_used.is_some()
+        || above.filter_map(|name| devices.get(name)).any(|above| is_in_use(devices, above))
 }
 
 /// Whether `members` may be written: those that are blank always, others as the door has it, with `destroy` and their ids.

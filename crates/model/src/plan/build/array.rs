@@ -201,8 +201,10 @@ impl Planner<'_> {
             }
         }
         arguments.push(format!("--raid-devices={}", devices.len()));
-        if devices.len() == 1 {
-            // mdadm takes a single member for a mistake.
+        let is_raid5 = matches!(kind, ArrayKind::Raid5 { .. });
+        if devices.len() == 1 || (is_raid5 && self.is_lasting()) {
+            // mdadm takes a single member for a mistake. RAID5 it makes degraded, with a spare that is being filled: cut from power
+            // before it is full, such an array does not start again.
             arguments.push("--force".into());
         }
         let flags: Vec<MemberFlags> =

@@ -124,7 +124,7 @@ impl Keeper<'_> {
             }
         }
         self.after(after().filter(|words| Initramfs::is_made_by(words)))?;
-        undone.files += self.lvm_copies(&record)?;
+        undone.files += self.lvm_copies(&record, &others)?;
         self.forget(&record)?;
         Ok(undone)
     }
@@ -473,9 +473,10 @@ impl Keeper<'_> {
     }
 
     /// LVM keeps copies of a group's metadata, made at boot too; they go with it.
-    fn lvm_copies(&self, record: &Record) -> Result<usize, Failure> {
-        let groups = record.desired.build.steps.iter().filter_map(|step| match &step.undo {
-            Some(BuildUndo::RemoveVg { name }) => Some(name.clone()),
+    fn lvm_copies(&self, record: &Record, others: &[Option<Other>]) -> Result<usize, Failure> {
+        let steps = record.desired.build.steps.iter().zip(others);
+        let groups = steps.filter_map(|(step, other)| match &step.undo {
+            Some(BuildUndo::RemoveVg { name }) if other.is_none() => Some(name.clone()),
             _ => None,
         });
         let mut files = 0;

@@ -5,6 +5,7 @@ use super::super::{identity, lvm, mdadm, undo};
 use super::refuse::base;
 use super::{Failure, Keeper};
 use crate::probe::{Content, signature, tables};
+use crate::sys;
 use ebbtide_model::plan::build::{BuildAction, BuildStep, BuildUndo};
 use ebbtide_provision::Record;
 use std::collections::BTreeSet;
@@ -144,7 +145,9 @@ impl Keeper<'_> {
         };
         let shrink = match &step.action {
             BuildAction::Run { arguments, .. }
-                if inside.len() == members.len() && arguments.iter().any(|word| word == "--level=1") =>
+                if sys::number(&md.join("raid_disks")).is_some_and(|count: usize| count > members.len())
+                    && inside.len() == members.len()
+                    && arguments.iter().any(|word| word == "--level=1") =>
             {
                 let out: Vec<String> = strangers(array)
                     .iter()

@@ -197,13 +197,16 @@ impl Keeper<'_> {
             .into_iter()
             .filter(|pv| !pv.group.is_empty() && (has_uuid(pv) || known == Some(pv.group_uuid.as_str())))
             .collect();
-        let renamed = renamed.first().map_or_else(String::new, |pv| {
-            format!(
+        let renamed = renamed.first().map_or_else(String::new, |pv| match known {
+            Some(known) if known != pv.group_uuid => {
+                format!("{} belong to the volume group {} now", devices(&renamed), pv.group)
+            }
+            _ => format!(
                 "the volume group on {} is called {} now (`vgrename {} {name}`)",
                 devices(&renamed),
                 pv.group,
                 pv.group
-            )
+            ),
         });
         let and = if renamed.is_empty() { String::new() } else { format!("; {renamed}") };
         Ok(match named.is_empty() {

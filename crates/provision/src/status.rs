@@ -49,6 +49,10 @@ pub struct ArraySeen {
     pub drift: Vec<String>,
     /// Something that holds data is not there.
     pub missing: bool,
+    /// Its data are on devices that the design does not name, too, or only there.
+    pub elsewhere: bool,
+    /// How many members it lacks there.
+    pub short: u64,
     /// Who is at work on it.
     pub at_work: Option<AtWork>,
 }
@@ -78,6 +82,9 @@ pub struct Array {
     /// its host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub can_lose_hosts: Option<usize>,
+    /// Whether its data are on devices that the design does not name.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub elsewhere: bool,
     /// What it does beside its own work.
     pub doing: Vec<Activity>,
     /// What is not as it should be.
@@ -120,21 +127,29 @@ impl Array {
             let member = desired.members.iter().position(|member| member.volume == volume);
             member.is_some_and(|position| members[position].state == MemberState::InUse)
         };
-        let can_lose = if seen.missing { None } else { can_lose(&desired.layout, &works) };
+        // Of those that took its members' places nothing is known but how many are missing.
+        let is_moved = seen.elsewhere && members.iter().any(|member| member.state != MemberState::InUse);
+        let can_lose = if seen.missing || is_moved { None } else { can_lose(&desired.layout, &works) };
         let (hosts, can_lose_hosts) = hosts::hosts(record, &members, seen.missing);
-        let troubled = |member: &MemberStatus| {
-            member.state != MemberState::InUse || member.errors > 0 || !member.troubles.is_empty()
+        let is_out = |member: &MemberStatus| match seen.elsewhere {
+            true => member.state == MemberState::Faulty,
+            false => member.state != MemberState::InUse,
         };
+        let troubled =
+            |member: &MemberStatus| is_out(member) || member.errors > 0 || !member.troubles.is_empty();
         let state = if seen.missing {
             State::Missing
-        } else if members.iter().any(troubled) {
+        } else if seen.short > 0 || members.iter().any(troubled) {
             State::Degraded
         } else if !seen.drift.is_empty() || seen.at_work.is_some() {
             State::Drifted
         } else {
             State::Healthy
         };
-        let remedies = remedies(record, &members, &seen.members, &hosts, seen.missing);
+        let remedies = match seen.elsewhere {
+            true => Vec::new(),
+            false => remedies(record, &members, &seen.members, &hosts, seen.missing),
+        };
         Array {
             name: desired.name.clone(),
             path: desired.build.device.clone(),
@@ -145,6 +160,7 @@ impl Array {
             can_lose,
             hosts,
             can_lose_hosts,
+            elsewhere: seen.elsewhere,
             doing: seen.doing,
             drift: seen.drift,
             remedies,
@@ -182,6 +198,7 @@ impl Status {
             let lose = match array.can_lose {
                 Some(0) => "no member may fail".to_owned(),
                 Some(count) => format!("{} may fail", format_count(count as u64, "more member")),
+                None if array.elsewhere => "its data are on other devices".to_owned(),
                 None => "its data cannot be reached".to_owned(),
             };
             let _ = writeln!(

@@ -2,13 +2,11 @@
 
 use super::look::{destroys, written};
 use super::refuse::{base, formatted};
+use super::whose::Other;
 use super::{Failure, Keeper, Planned, StepState};
-use crate::build::{BuildError, identity, lvm, mdadm, run, undo};
-use crate::judge;
-use crate::probe::tables::Mount;
+use crate::build::{BuildError, lvm, mdadm, run, undo};
 use crate::sys;
 use ebbtide_door::own;
-use ebbtide_model::guard::Refusal;
 use ebbtide_model::plan::build::{BuildStep, BuildUndo, LASTING_LVM_CONFIG};
 use ebbtide_model::shown::Shown;
 use ebbtide_provision::{Initramfs, Phase, Record};
@@ -44,12 +42,24 @@ impl Keeper<'_> {
         let mut record = record.ok_or_else(|| no_such(name))?;
         self.may_take_files(&record)?;
         self.refuse_opened(&record, destroy)?;
+        let others = self.others(&record)?;
+        self.refuse_used(&record, &others)?;
         let mut undone = Undone::default();
         let steps: Vec<(usize, BuildStep)> = record.desired.build.steps.iter().cloned().enumerate().collect();
         let undos =
             || steps.iter().rev().filter_map(|(index, step)| Some((*index, step, step.undo.as_ref()?)));
         let before = record.clone();
         let is_own = |index: usize| is_new || was_erased(&before, index);
+        // What is in use keeps everything: nothing else is touched then, and the record stays as it is. Mounts are the most likely to be.
+        let is_mount = |undo: &BuildUndo| matches!(undo, BuildUndo::Unmount { .. });
+        let mounts = undos().filter(|(.., undo)| is_mount(undo));
+        for (index, _, undo) in mounts.chain(undos().filter(|(.., undo)| uses(undo) && !is_mount(undo))) {
+            match &others[index] {
+                Some(other) => undone.leave(&other.what),
+                None => drop(self.put_back(undo, &mut undone)?),
+            }
+        }
+        self.refuse_mounted(&record, &others, false)?;
         if record.phase != Phase::Undoing {
             // Content that an apply had begun may be somebody's by now.
             if let Some((done, BuildStep { undo: Some(BuildUndo::WipeContent { .. }), .. })) =
@@ -60,27 +70,32 @@ impl Keeper<'_> {
             record.phase = Phase::Undoing;
             self.write(&record)?;
         }
-        // What is in use keeps everything: nothing else is touched then.
-        for (.., undo) in undos().filter(|(.., undo)| uses(undo)) {
-            let _ = self.put_back(undo, &mut undone)?;
-        }
-        self.refuse_mounted(&record, false)?;
         let parts = record.desired.parts.clone();
         undone.files = self.take_files(&record, &parts)?;
         // The files may have been changed by an undo that was ended before this. Of arrays that still run, or are on disks, Debian's
         // initramfs would get lines of its own.
         let after = || record.desired.after.iter();
         self.after(after().filter(|words| !Initramfs::is_made_by(words)))?;
-        let unseen = if destroy && !is_new { self.start_all(&record, &mut undone)? } else { Vec::new() };
+        let unseen =
+            if destroy && !is_new { self.start_all(&record, &others, &mut undone)? } else { Vec::new() };
         // What is somebody's by now keeps what it stands on.
-        let mut kept: Vec<&BuildUndo> = Vec::new();
+        let is_left = |(index, ..): &(usize, &BuildStep, &BuildUndo)| others[*index].is_some();
+        let mut kept: Vec<&BuildUndo> =
+            undos().filter(|step| uses(step.2) && is_left(step)).map(|(.., undo)| undo).collect();
         for (index, step, undo) in undos().filter(|(.., undo)| !uses(undo)) {
             let carries = kept.iter().any(|above| above.stands_on(undo));
-            let others = self.is_of_others(&record, step, destroy && !carries, is_own(index))?;
-            if let Some(what) = &others {
-                undone.left.push(what.clone());
+            let other = match &others[index] {
+                Some(other) => Some(other.what.clone()),
+                None => self.is_of_others(&record, step, destroy && !carries, is_own(index))?,
+            };
+            if let Some(what) = &other {
+                undone.leave(what);
+                // A mapping on what is below has been refused before.
+                if matches!(undo, BuildUndo::CloseCrypt { .. }) {
+                    continue;
+                }
             }
-            let stays = others.is_some() || unseen.contains(&index) || carries && destroys(undo);
+            let stays = other.is_some() || unseen.contains(&index) || carries && destroys(undo);
             if destroy
                 && destroys(undo)
                 && kept.is_empty()
@@ -101,22 +116,27 @@ impl Keeper<'_> {
             if is_kept {
                 kept.push(undo);
             }
-            if others.is_none() && destroys(undo) && (is_kept || !destroy) {
+            if other.is_none() && destroys(undo) && (is_kept || !destroy) {
                 self.rest(undo, &mut undone)?;
             }
         }
         self.after(after().filter(|words| Initramfs::is_made_by(words)))?;
-        undone.files += self.lvm_copies(&record)?;
+        undone.files += self.lvm_copies(&record, &kept)?;
         self.forget(&record)?;
         Ok(undone)
     }
 
     /// Starts what is on members, does not run and carries more, so that this can be looked at. The steps of which it cannot.
-    fn start_all(&self, record: &Record, undone: &mut Undone) -> Result<Vec<usize>, Failure> {
+    fn start_all(
+        &self,
+        record: &Record,
+        others: &[Option<Other>],
+        undone: &mut Undone,
+    ) -> Result<Vec<usize>, Failure> {
         let mut unseen: Vec<usize> = Vec::new();
         let steps = &record.desired.build.steps;
         for (index, step) in steps.iter().enumerate() {
-            let Some(undo) = &step.undo else { continue };
+            let Some(undo) = step.undo.as_ref().filter(|_| others[index].is_none()) else { continue };
             let mut below = unseen.iter().filter_map(|below| steps[*below].undo.as_ref());
             if destroys(undo) && below.any(|below| undo.stands_on(below)) {
                 unseen.push(index);
@@ -130,14 +150,14 @@ impl Keeper<'_> {
                 BuildUndo::CloseCrypt { .. } => formatted(steps, index),
                 _ => None,
             };
-            if !(below.is_some() || resting(undo).is_some()) || self.now(step)? == StepState::Stands {
+            if !(below.is_some() || resting(undo).is_some()) || self.now(record, step)? == StepState::Stands {
                 continue;
             }
             let started = match (below, self.wake(record, step)) {
-                (Some(below), _) if self.now(&steps[below])? == StepState::Stands => {
-                    self.act(step).map(|()| true)
+                (Some(below), _) if self.now(record, &steps[below])? == StepState::Stands => {
+                    self.act(record, step).map(|()| true)
                 }
-                (None, Ok(Some(words))) => self.woken(step, undo, &words, false),
+                (None, Ok(Some(words))) => self.woken(record, step, &words, false),
                 (None, Err(why)) => Err(why),
                 _ => continue,
             };
@@ -169,9 +189,10 @@ impl Keeper<'_> {
     pub fn plan_undo(&self, name: &str, destroy: bool) -> Result<Planned, Failure> {
         let record = self.record(name).map_err(|bad| Failure::file(&bad.path, bad.what))?;
         let record = record.ok_or_else(|| no_such(name))?;
-        self.refuse_mounted(&record, true)?;
+        let others = self.others(&record)?;
         self.may_take_files(&record)?;
         self.refuse_opened(&record, destroy)?;
+        self.refuse_used(&record, &others)?;
         let mut planned = Planned::default();
         let steps = || record.desired.build.steps.iter().enumerate().rev();
         let of = |step: &BuildStep| step.undo.as_ref().is_some_and(uses);
@@ -179,7 +200,7 @@ impl Keeper<'_> {
         for (index, step) in steps().filter(|(_, step)| of(step)).chain(steps().filter(|(_, step)| !of(step)))
         {
             let Some(undo) = &step.undo else { continue };
-            let now = self.now(step)?;
+            let now = self.now(&record, step)?;
             // What does not start, for want of a member, is told by the undo itself.
             let is_asleep = destroy
                 && resting(undo).is_some()
@@ -191,18 +212,18 @@ impl Keeper<'_> {
                 planned.notes.push(format!("{} {note}", shown(undo)));
             }
             let carries = kept.iter().any(|above| above.stands_on(undo));
-            let others = self.is_of_others(&record, step, destroy && !carries, was_erased(&record, index))?;
-            if carries || others.is_some() {
+            let other = match &others[index] {
+                Some(other) => Some(other.what.clone()),
+                None => self.is_of_others(&record, step, destroy && !carries, was_erased(&record, index))?,
+            };
+            if carries || other.is_some() && !matches!(undo, BuildUndo::CloseCrypt { .. }) {
                 kept.push(undo);
             }
             // What a tunable of an array was before goes with the array.
             let goes = matches!(undo, BuildUndo::RestoreQueue { old: None, .. });
-            let others = others.or_else(|| match (undo, &now) {
-                (BuildUndo::CloseCrypt { .. }, StepState::Other(what)) => Some(what.clone()),
-                _ => None,
-            });
-            match others {
-                Some(what) => planned.notes.push(format!("left alone: {what}")),
+            match other.map(|what| format!("left alone: {what}")) {
+                Some(note) if planned.notes.contains(&note) => {}
+                Some(note) => planned.notes.push(note),
                 None if goes || now == StepState::Absent && !is_asleep => {}
                 None if destroy && !carries || !destroys(undo) => planned.steps.push(undo.to_string()),
                 None => planned.steps.extend(resting(undo)),
@@ -211,44 +232,6 @@ impl Keeper<'_> {
         planned.files = self.taken(&record)?;
         planned.after = record.desired.after.iter().map(|words| words.join(" ")).collect();
         Ok(planned)
-    }
-
-    /// Fails where somebody has opened something of `record` under its name, or where that name keeps from being looked at what is to be erased.
-    fn refuse_opened(&self, record: &Record, erases: bool) -> Result<(), Failure> {
-        for step in &record.desired.build.steps {
-            if let Some(BuildUndo::CloseCrypt { name: mapping, of: Some(of) }) = &step.undo
-                && let Some(other) = identity::other_mapping(&self.sys, mapping, Some(of))
-                && (other.is_on_it || erases)
-            {
-                return Err(Failure::Refused(format!(
-                    "{}; close that, and then `ebb undo {}` goes on",
-                    other.what, record.desired.name
-                )));
-            }
-        }
-        Ok(())
-    }
-
-    /// Fails where something of `record` is mounted, wherever that is. With `but_own` what it mounted itself does not count.
-    fn refuse_mounted(&self, record: &Record, but_own: bool) -> Result<(), Failure> {
-        let name = &record.desired.name;
-        for step in &record.desired.build.steps {
-            let Some(BuildUndo::Unmount { mountpoint, from: Some(from) }) = &step.undo else { continue };
-            let is_of = |mount: &Mount| {
-                identity::is_of(&self.sys, mount, from)
-                    && !(but_own && Path::new(&mount.mountpoint) == mountpoint)
-            };
-            let reasons = judge::mounts_that(&self.sys, &is_of);
-            if !reasons.is_empty() {
-                let refusal = Refusal { path: from.device.clone(), reasons };
-                return Err(Failure::Refused(format!(
-                    "{} is not taken away while it is in use: {}; then `ebb undo {name}` goes on",
-                    from.device,
-                    refusal.reasons_in_words()
-                )));
-            }
-        }
-        Ok(())
     }
 
     /// Why what `step` made is not this array's alone: of content only where that is to be erased. With `is_own` leftovers of its own content
@@ -263,7 +246,7 @@ impl Keeper<'_> {
         let Some(undo) = &step.undo else { return Ok(None) };
         let group = match undo {
             BuildUndo::WipeContent { device, .. } if erases => {
-                return Ok(match self.now(step)? {
+                return Ok(match self.now(record, step)? {
                     StepState::Other(what) => Some(what),
                     StepState::Absent if !is_own && base(&record.desired.build.steps, device).is_some() => {
                         undo::carries(&self.sys, self.runner, device)
@@ -271,30 +254,19 @@ impl Keeper<'_> {
                     _ => None,
                 });
             }
-            BuildUndo::RemoveVg { name } => name.as_str(),
-            BuildUndo::RemoveLv { volume } => {
-                volume.split_once('/').map_or(volume.as_str(), |(group, _)| group)
-            }
-            _ => return Ok(None),
+            BuildUndo::WipeContent { .. } => return Ok(None),
+            BuildUndo::RemoveVg { name } => Some(name),
+            _ => None,
         };
-        let own: Vec<&String> = record
-            .desired
-            .build
-            .steps
-            .iter()
-            .filter_map(|step| match &step.undo {
-                Some(BuildUndo::RemovePv { uuid, .. }) => Some(uuid),
-                _ => None,
-            })
-            .collect();
-        if lvm::members(self.runner, group)?.iter().any(|uuid| !own.contains(&uuid)) {
-            return Ok(Some(format!(
-                "the volume group {group} has physical volumes that are not this array's"
-            )));
+        if let Some(other) = self.whose(record, step)? {
+            return Ok(Some(other.what));
         }
-        let is_group = matches!(undo, BuildUndo::RemoveVg { .. });
-        Ok((is_group && self.has_other_volumes(record, group)?)
-            .then(|| format!("the volume group {group} has logical volumes that are not this array's")))
+        Ok(match group {
+            Some(group) if self.has_other_volumes(record, group)? => {
+                Some(format!("the volume group {group} has logical volumes that are not this array's"))
+            }
+            _ => None,
+        })
     }
 
     fn has_other_volumes(&self, record: &Record, group: &str) -> Result<bool, Failure> {
@@ -303,7 +275,7 @@ impl Keeper<'_> {
                 Some(BuildUndo::RemoveLv { volume }) => Ok(found || lvm::is_there(self.runner, volume)?),
                 _ => Ok::<bool, Failure>(found),
             })?;
-        Ok(!own_is_there && lvm::has_volumes(self.runner, group)?)
+        Ok(!own_is_there && !lvm::logical(self.runner, group)?.is_empty())
     }
 
     /// Puts `undo`'s step back; whether it was left, because something there is somebody's.
@@ -314,7 +286,7 @@ impl Keeper<'_> {
             BuildUndo::WipeContent { device, .. } if !self.sys.at(Path::new(device)).exists() => {
                 return Ok(false);
             }
-            BuildUndo::RemoveDirectory(path) => match undo::undo(&self.sys, self.runner, undo) {
+            BuildUndo::RemoveDirectory(path) => match self.put_back_here(undo) {
                 // Somebody uses it for something of their own by now.
                 Err(error) => {
                     undone.left.push(format!("the directory {} stays: {error}", path.shown()));
@@ -322,7 +294,7 @@ impl Keeper<'_> {
                 }
                 done => done?,
             },
-            _ => undo::undo(&self.sys, self.runner, undo)?,
+            _ => self.put_back_here(undo)?,
         };
         let mut left = false;
         match outcome {
@@ -346,7 +318,7 @@ impl Keeper<'_> {
         let Some(command) = resting(undo) else { return Ok(()) };
         (self.boundary)();
         let ran = match undo {
-            BuildUndo::StopMd { uuid, .. } => mdadm::halt(&self.sys, self.runner, uuid)?,
+            BuildUndo::StopMd { uuid, members, .. } => mdadm::halt(&self.sys, self.runner, uuid, members)?,
             BuildUndo::RemoveLv { volume } => {
                 let runs = lvm::is_there(self.runner, volume)?
                     && self.sys.at(&Path::new("/dev").join(volume)).exists();
@@ -367,9 +339,10 @@ impl Keeper<'_> {
     }
 
     /// LVM keeps copies of a group's metadata, made at boot too; they go with it.
-    fn lvm_copies(&self, record: &Record) -> Result<usize, Failure> {
-        let groups = record.desired.build.steps.iter().filter_map(|step| match &step.undo {
-            Some(BuildUndo::RemoveVg { name }) => Some(name.clone()),
+    fn lvm_copies(&self, record: &Record, kept: &[&BuildUndo]) -> Result<usize, Failure> {
+        let undos = record.desired.build.steps.iter().filter_map(|step| step.undo.as_ref());
+        let groups = undos.filter(|undo| !kept.contains(undo)).filter_map(|undo| match undo {
+            BuildUndo::RemoveVg { name } => Some(name.clone()),
             _ => None,
         });
         let mut files = 0;
@@ -409,6 +382,15 @@ impl Keeper<'_> {
     }
 }
 
+impl Undone {
+    /// Notes what is left, once.
+    fn leave(&mut self, what: &str) {
+        if !self.left.iter().any(|left| left == what) {
+            self.left.push(what.to_owned());
+        }
+    }
+}
+
 fn no_such(name: &str) -> Failure {
     Failure::Refused(format!(
         "there is no {name} that `ebb apply` made on this host; `ebb status` lists what there is"
@@ -435,7 +417,7 @@ fn was_erased(record: &Record, index: usize) -> bool {
 }
 
 /// The device that `undo` would take away.
-fn shown(undo: &BuildUndo) -> String {
+pub(super) fn shown(undo: &BuildUndo) -> String {
     match undo {
         BuildUndo::StopMd { device, .. } => device.clone(),
         BuildUndo::RemoveLv { volume } => format!("/dev/{volume}"),

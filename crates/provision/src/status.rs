@@ -3,7 +3,7 @@
 use crate::attached::{Attached, Link};
 use crate::hosts::{self, HostStatus};
 use crate::member::{MemberSeen, MemberState, MemberStatus};
-use crate::remedy::remedies;
+use crate::remedy::{lost, remedies};
 use crate::{AtWork, Record, can_lose};
 use ebbtide_model::shown::{Exposition, Shown, columns};
 use ebbtide_model::units::format_count;
@@ -134,7 +134,11 @@ impl Array {
         } else {
             State::Healthy
         };
-        let remedies = remedies(record, &members, &seen.members, &hosts, seen.missing);
+        let is_lost = !seen.missing && can_lose.is_none();
+        let remedies = match lost(record, &members).filter(|_| is_lost) {
+            Some(lost) => vec![lost],
+            None => remedies(record, &members, &seen.members, &hosts, seen.missing),
+        };
         Array {
             name: desired.name.clone(),
             path: desired.build.device.clone(),

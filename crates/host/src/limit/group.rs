@@ -79,7 +79,8 @@ impl Group {
     /// Why none does.
     pub fn limit(&mut self, limits: &Limits, devices: &[String]) -> io::Result<()> {
         let mut refused = ErrorKind::NotFound.into();
-        let value = |key, value: Option<u64>| value.map(|value| format!(" {key}={value}")).unwrap_or_default();
+        let value =
+            |key, value: Option<u64>| value.map(|value| format!(" {key}={value}")).unwrap_or_default();
         let line = value("rbps", limits.of(Kind::Read)) + &value("wbps", limits.of(Kind::Write));
         for device in devices {
             match kernel::write_attribute(&self.path.join(MAX), &format!("{device}{line}"), false) {
@@ -96,7 +97,8 @@ impl Group {
         if self.writes.replace(limit) != Some(limit) {
             for device in &self.limited {
                 // What cannot be set is held twice.
-                let _ = kernel::write_attribute(&self.path.join(MAX), &format!("{device} wbps={limit}"), false);
+                let _ =
+                    kernel::write_attribute(&self.path.join(MAX), &format!("{device} wbps={limit}"), false);
             }
         }
     }

@@ -59,7 +59,8 @@ impl Hold {
         }
         for process in processes.iter().filter(|process| !members.contains(&process.pid)) {
             let is_parent = processes.iter().any(|other| other.parent == process.pid);
-            if !self.stopped.iter().any(|(known, _)| known.pid == process.pid && known.start == process.start) {
+            if !self.stopped.iter().any(|(known, _)| known.pid == process.pid && known.start == process.start)
+            {
                 self.stop_one(process, is_parent)?;
             }
         }
@@ -73,11 +74,12 @@ impl Hold {
         let now = look(process.pid).filter(|now| now.start == process.start);
         // Stopped or traced already: by somebody else, who wakes it.
         let Some(now) = now.filter(|now| !now.is_stopped()) else { return Ok(()) };
-        if let Some(parent) = look(now.parent).filter(|parent| parent.pid != 1 && !parent.is_stopped()) {
-            if parent.pid != std::process::id() {
-                self.guardian.tell(&Message::Stopping { pid: parent.pid, start: parent.start })?;
-                self.parents.insert(parent.pid, parent.start);
-            }
+        let is_ours = |pid| self.stopped.iter().any(|(known, _)| known.pid == pid);
+        let minds = |parent: &Process| ![1, std::process::id()].contains(&parent.pid);
+        let parent = look(now.parent).filter(minds);
+        if let Some(parent) = parent.filter(|parent| !parent.is_stopped() || is_ours(parent.pid)) {
+            self.guardian.tell(&Message::Stopping { pid: parent.pid, start: parent.start })?;
+            self.parents.insert(parent.pid, parent.start);
         }
         self.guardian.tell(&Message::Stopping { pid: now.pid, start: now.start })?;
         // Whom this user may not stop goes on: that it is not counted was said.
@@ -216,13 +218,19 @@ mod tests {
         let mut child = Command::new("sleep").arg("60").process_group(0).spawn().expect("starts");
         let process = || Process::look(&sys, child.id()).expect("it runs");
         let mut hold = Hold::new(&sys, Guardian::none());
-        assert!({ hold.stop(&[process()]).expect("stops"); is_held(&hold) });
+        assert!({
+            hold.stop(&[process()]).expect("stops");
+            is_held(&hold)
+        });
         until(&sys, child.id(), |state| state == 'T');
         hold.wake().expect("wakes");
         until(&sys, child.id(), |state| state == 'S');
         // Another process of that number is not stopped.
         let other = Process { start: 1, ..process() };
-        assert!({ hold.stop(&[other]).expect("looks"); !is_held(&hold) });
+        assert!({
+            hold.stop(&[other]).expect("looks");
+            !is_held(&hold)
+        });
         // One that is stopped meanwhile by a key stays so, as does one that was stopped before.
         hold.stop(&[process()]).expect("stops");
         until(&sys, child.id(), |state| state == 'T');

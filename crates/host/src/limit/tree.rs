@@ -126,9 +126,8 @@ impl Tree {
     /// way round it would count twice, by itself and with its parent.
     pub fn look(&mut self) -> (Vec<Member>, Vec<String>) {
         // Numbers are used again.
-        let lives = |known: &Process| {
-            Process::look(&self.sys, known.pid).is_some_and(|now| now.start == known.start)
-        };
+        let lives =
+            |known: &Process| Process::look(&self.sys, known.pid).is_some_and(|now| now.start == known.start);
         let known = self.alive().into_iter().filter(lives).map(|known| known.pid);
         let mut queue = VecDeque::from_iter(known);
         let before = std::mem::take(&mut self.known);
@@ -153,7 +152,7 @@ impl Tree {
             let forgets = !children.is_empty() && self.forgets(pid);
             if (is_foreign || forgets) && self.told.insert((pid, start)) {
                 let why = match is_foreign {
-                    true => "is another user's: it is neither counted nor stopped; run ebb as root",
+                    true => "is not counted: root alone may read what it moves; run ebb as root",
                     false => {
                         "ignores SIGCHLD: what its children move after the last look at them is not counted, so the limit may be \
                          exceeded"
@@ -178,7 +177,9 @@ impl Tree {
         let tasks = self.sys.proc.join(pid.to_string()).join("task");
         let names = sys::names(&tasks).into_iter();
         let lists = names.filter_map(|task| sys::text(&tasks.join(task).join("children")));
-        lists.flat_map(|list| list.split(' ').filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>()).collect()
+        lists
+            .flat_map(|list| list.split(' ').filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>())
+            .collect()
     }
 }
 
@@ -235,7 +236,9 @@ mod tests {
                 .map(|member| member.counts[Kind::Write]);
             // One that ended while the others were looked at is among them once more; what it wrote, its parent has at the next
             // look, where the parent was looked at before.
-            if tree.alive().iter().any(sleeps) && members.len() == 2 && written.is_some_and(|bytes| bytes >= 3 << 20)
+            if tree.alive().iter().any(sleeps)
+                && members.len() == 2
+                && written.is_some_and(|bytes| bytes >= 3 << 20)
             {
                 break written;
             }

@@ -61,13 +61,15 @@ impl Groups {
     }
 
     fn make_one(&mut self, path: PathBuf, hierarchy: Hierarchy, guardian: &mut Guardian) -> io::Result<()> {
-        let journal = self.journal.as_ref().ok_or_else(|| io::Error::other("no place for a journal; set HOME"))?;
+        let journal =
+            self.journal.as_ref().ok_or_else(|| io::Error::other("no place for a journal; set HOME"))?;
         guardian.tell(&Message::Group { path: path.clone(), home: hierarchy.own.clone() })?;
         let number = self.made.len() as u64;
         let entry = Entry::Step { number, undo: BuildUndo::RemoveGroup(path.clone()) };
         journal.write(&entry).map_err(io::Error::other)?;
         // An entry too many does no harm: there is nothing to put back.
-        let made = Group::make(&path, hierarchy).inspect_err(|_| drop(journal.write(&Entry::Undone(number))))?;
+        let made =
+            Group::make(&path, hierarchy).inspect_err(|_| drop(journal.write(&Entry::Undone(number))))?;
         self.made.push(made);
         Ok(())
     }

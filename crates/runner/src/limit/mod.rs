@@ -321,7 +321,8 @@ impl Session<'_> {
         self.look();
         let left = self.tree.alive().len();
         if self.end.is_none() && left > 0 {
-            let (text, are) = if left == 1 { ("1 process", "has") } else { (&*format!("{left} processes"), "have") };
+            let (text, are) =
+                if left == 1 { ("1 process", "has") } else { (&*format!("{left} processes"), "have") };
             (self.remark)(&format!("the command left {text} running, which {are} no limit from now on"));
         }
         if let Err(error) = self.groups.remove() {

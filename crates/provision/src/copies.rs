@@ -62,8 +62,13 @@ impl Superblock {
         self.denies(other) && !other.denies(self)
     }
 
+    /// Whether this was written to without any of `others`.
+    pub fn ran_without<'a>(&self, mut others: impl Iterator<Item = &'a Superblock>) -> bool {
+        others.all(|other| self.denies(other))
+    }
+
     /// Whether `other` was lost, or taken out, before this was written.
-    fn denies(&self, other: &Superblock) -> bool {
+    pub fn denies(&self, other: &Superblock) -> bool {
         other.role.is_some_and(|place| !self.has(place))
     }
 }
@@ -115,6 +120,17 @@ pub fn newest(found: &[Superblock], given_up: &dyn Fn(usize) -> bool) -> Result<
         (false, true) => Ok(newest),
         (false, false) => Err(Unsure::Absent(absent)),
     }
+}
+
+/// Two members that were each run without the other, by their positions in `found`; nothing where one of them has all. Of those that some were
+/// run without, one that knows them all still has only missed something.
+pub fn apart(found: &[Superblock]) -> Option<(usize, usize)> {
+    let newest =
+        found.iter().enumerate().filter(|(_, one)| one.role.is_some()).max_by_key(|(_, one)| one.events)?;
+    let (with, without): (Vec<usize>, Vec<usize>) =
+        (0..found.len()).filter(|at| found[*at].role.is_some()).partition(|at| !newest.1.denies(&found[*at]));
+    let ran = without.into_iter().find(|at| found[*at].ran_without(with.iter().map(|with| &found[*with])))?;
+    Some((newest.0, ran))
 }
 
 /// Why a member that comes back is not brought up to date by what it missed alone.

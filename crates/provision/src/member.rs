@@ -27,6 +27,8 @@ pub enum MemberState {
 pub enum Carried {
     /// A superblock of the array.
     Own,
+    /// A superblock of the array, which was run without those that are in use: when it was last written to.
+    Apart(String),
     /// Nothing.
     Nothing,
     /// Something else: a sentence that says so.

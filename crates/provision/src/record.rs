@@ -43,6 +43,9 @@ pub struct Record {
     /// What is known of the members of each array across hosts, by its uuid.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub copies: BTreeMap<String, Known>,
+    /// The uuids that LVM drew for what was made, by `VG` and `VG/LV`: names may be somebody's later.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub lvm: BTreeMap<String, String>,
     /// What it should be.
     pub desired: Desired,
 }
@@ -101,6 +104,7 @@ impl Record {
             sizes: Vec::new(),
             without: Vec::new(),
             copies: BTreeMap::new(),
+            lvm: BTreeMap::new(),
             desired,
         }
     }

@@ -84,6 +84,10 @@ pub(crate) fn remedies(
                     (MemberState::Faulty, _) => {
                         format!("`mdadm {device} --remove {path}` and `mdadm {device} --re-add {path}`")
                     }
+                    (_, Some(Carried::Apart(when))) => format!(
+                        "it was run without the members in use, last on {when}, so each side has data that the other has not. Compare them before \
+                         anything else: `mdadm --examine {path}`, and `mdadm --assemble --readonly --run /dev/md/apart {path}` shows what it has"
+                    ),
                     (_, Some(Carried::Own)) => format!("`mdadm {device} --re-add {path}`"),
                     (_, Some(Carried::Nothing)) => format!("`mdadm {device} --add {path}`"),
                     (_, Some(Carried::Other(what))) => format!("{what}, and nothing of {device}"),

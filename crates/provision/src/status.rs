@@ -49,6 +49,8 @@ pub struct ArraySeen {
     pub drift: Vec<String>,
     /// Something that holds data is not there.
     pub missing: bool,
+    /// Its data are on devices that the design does not name, too, or only there.
+    pub elsewhere: bool,
     /// Who is at work on it.
     pub at_work: Option<AtWork>,
 }
@@ -78,6 +80,9 @@ pub struct Array {
     /// its host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub can_lose_hosts: Option<usize>,
+    /// Whether its data are on devices that the design does not name.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub elsewhere: bool,
     /// What it does beside its own work.
     pub doing: Vec<Activity>,
     /// What is not as it should be.
@@ -149,6 +154,7 @@ impl Array {
             can_lose,
             hosts,
             can_lose_hosts,
+            elsewhere: seen.elsewhere,
             doing: seen.doing,
             drift: seen.drift,
             remedies,
@@ -186,6 +192,7 @@ impl Status {
             let lose = match array.can_lose {
                 Some(0) => "no member may fail".to_owned(),
                 Some(count) => format!("{} may fail", format_count(count as u64, "more member")),
+                None if array.elsewhere => "its data are on other devices".to_owned(),
                 None => "its data cannot be reached".to_owned(),
             };
             let _ = writeln!(

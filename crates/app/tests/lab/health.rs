@@ -17,7 +17,7 @@ umount /data; wipefs -qa /dev/md/data; dd if=/dev/urandom of=/dev/md/data bs=1M 
 fresh; apply stripe_xfs >/dev/null; xfs_io -x -c shutdown /data; go shut ebb status; umount /data; mount /data; go opened ebb status
 fresh; apply four_5 >/dev/null; mdadm --wait /dev/md/data >/dev/null; rows /dev/md/data
 mdadm -q /dev/md/data --fail /dev/ubda; mdadm -q /dev/md/data --fail /dev/ubdb; go lost ebb status
-force=$(sed -n 's/.*`\(mdadm --assemble --force [^`]*\)`.*/\1/p' /run/said); mdadm -q --stop /dev/md/data; go forced $force; go forced-kept count /dev/md/data
+force=$(sed -n 's/.*`\(mdadm --assemble --force [^`]*\)`.*/\1/p' /run/said); mdadm -q --stop /dev/md/data; go dry apply four_5 --dry-run; go refused apply four_5; go forced $force; go forced-kept count /dev/md/data
 fresh; sed 's/^layout = "mirror"/&\nbitmap = "internal"/' /share/mirror.toml >/run/bitmap.toml; bitmap() { ebb apply /run/bitmap.toml --name data --mount /data; }
 bitmap >/dev/null; mdadm --wait /dev/md/data >/dev/null; undo --destroy >/dev/null; go blank bitmap; undo --destroy >/dev/null
 fresh; dm; apply mirror >/dev/null; mdadm --wait /dev/md/data >/dev/null; dmsetup suspend va; go silent ebb status; dmsetup resume va; go answers ebb status
@@ -33,6 +33,8 @@ mdadm --stop /dev/md/data; no_dm
             ("shut", "1", "xfs has shut down"),
             ("opened", "0", "data: healthy"),
             ("lost", "1", "`mdadm --stop /dev/md/data` and `mdadm --assemble --force /dev/md/data --uuid="),
+            ("dry", "1", "more than it can lose"),
+            ("refused", "1", "more than it can lose"),
             ("forced", "0", ""),
             ("forced-kept", "0", "241979"),
             ("blank", "0", "applied"),

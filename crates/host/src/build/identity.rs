@@ -13,6 +13,13 @@ pub(crate) fn number(sys: &Sys, device: &str) -> Option<String> {
     sys::word(&sys.sys.join("class/block").join(name).join("dev"))
 }
 
+/// What the kernel calls the block device at `device`; nothing where there is none.
+pub(crate) fn name(sys: &Sys, device: &str) -> Option<String> {
+    number(sys, device)?;
+    let node = std::fs::canonicalize(sys.at(Path::new(device))).ok()?;
+    Some(node.file_name()?.to_str()?.to_owned())
+}
+
 /// The kernel's number of this use of the loop device `device`, counted up with each; nothing before Linux 5.15.
 pub(super) fn sequence(sys: &Sys, device: &str) -> Option<u64> {
     sys::number(&sys.sys.join("block").join(device.trim_start_matches("/dev/")).join("diskseq"))

@@ -30,19 +30,58 @@ fn select(
     fields: &str,
     selection: &str,
 ) -> Result<Vec<BTreeMap<String, String>>, BuildError> {
-    let arguments = [
-        "--config",
-        LVM_CONFIG,
-        "--reportformat",
-        "json",
-        "--units",
-        "k",
-        "--options",
-        fields,
-        "--select",
-        selection,
-    ];
-    rows(program, &run(runner, program, &arguments)?)
+    report(runner, program, fields, &["--select", selection])
+}
+
+fn report(
+    runner: &dyn Runner,
+    program: &'static str,
+    fields: &str,
+    more: &[&str],
+) -> Result<Vec<BTreeMap<String, String>>, BuildError> {
+    let arguments = ["--config", LVM_CONFIG, "--reportformat", "json", "--units", "k", "--options", fields];
+    rows(program, &run(runner, program, &[&arguments[..], more].concat())?)
+}
+
+/// A physical volume, as LVM finds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Physical {
+    /// Its device; `[unknown]` where there is none.
+    pub(super) device: String,
+    pub(super) uuid: String,
+    /// Name and uuid of its group; empty where it is in none.
+    pub(super) group: String,
+    pub(super) group_uuid: String,
+}
+
+/// Every physical volume.
+pub(super) fn physical(runner: &dyn Runner) -> Result<Vec<Physical>, BuildError> {
+    let rows = report(runner, "pvs", "pv_name,pv_uuid,vg_name,vg_uuid", &[])?;
+    let read = |mut row: BTreeMap<String, String>| {
+        let mut field = |name: &str| row.remove(name).unwrap_or_default();
+        let (device, uuid) = (field("pv_name"), field("pv_uuid"));
+        Physical { device, uuid, group: field("vg_name"), group_uuid: field("vg_uuid") }
+    };
+    Ok(rows.into_iter().map(read).collect())
+}
+
+/// A logical volume that people see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Logical {
+    pub(super) name: String,
+    pub(super) uuid: String,
+    /// The volume in its group of which it is a snapshot; empty where it is none.
+    pub(super) origin: String,
+}
+
+/// The logical volumes of the group `name`.
+pub(super) fn logical(runner: &dyn Runner, name: &str) -> Result<Vec<Logical>, BuildError> {
+    let rows = select(runner, "lvs", "lv_name,lv_uuid,origin", &format!("vg_name={name}"))?;
+    let read = |mut row: BTreeMap<String, String>| {
+        let mut field = |name: &str| row.remove(name).unwrap_or_default();
+        Logical { name: field("lv_name"), uuid: field("lv_uuid"), origin: field("origin") }
+    };
+    Ok(rows.into_iter().map(read).collect())
 }
 
 /// Removes the physical volume with `uuid` from whatever device has it; whether one has.
@@ -69,17 +108,6 @@ pub(super) fn has_pv(runner: &dyn Runner, uuid: &str) -> Result<bool, BuildError
 /// Whether there is a volume group `name`.
 pub(super) fn has_vg(runner: &dyn Runner, name: &str) -> Result<bool, BuildError> {
     Ok(!select(runner, "vgs", "vg_name", &format!("vg_name={name}"))?.is_empty())
-}
-
-/// The uuids of the physical volumes of the group `name`.
-pub(super) fn members(runner: &dyn Runner, name: &str) -> Result<Vec<String>, BuildError> {
-    let rows = select(runner, "pvs", "pv_name,pv_uuid", &format!("vg_name={name}"))?;
-    Ok(rows.into_iter().filter_map(|mut row| row.remove("pv_uuid")).collect())
-}
-
-/// Whether the group `name` has any logical volume.
-pub(super) fn has_volumes(runner: &dyn Runner, name: &str) -> Result<bool, BuildError> {
-    Ok(!select(runner, "lvs", "lv_name,vg_name", &format!("vg_name={name}"))?.is_empty())
 }
 
 /// Removes the volume group `name`; whether there was one.

@@ -1,6 +1,6 @@
 //! md arrays: found by uuid, stopped, their metadata erased.
 
-use super::{BuildError, Differs, SETTLE_MAX, insist, run};
+use super::{BuildError, Differs, SETTLE_MAX, identity, insist, run};
 use crate::command::Runner;
 use crate::sys::{self, Sys};
 use std::path::Path;
@@ -41,6 +41,44 @@ fn broken(sys: &Sys, array: &str) -> Option<String> {
     sys::field(&noted, "E:MD_UUID=").map(str::to_owned)
 }
 
+/// The devices of the array `name` that are not among `members`, by the kernel's names. What it has thrown out is nobody's, and so is what is gone.
+pub(super) fn strangers(sys: &Sys, name: &str, members: &[String]) -> Vec<String> {
+    let own: Vec<String> = members.iter().filter_map(|member| identity::name(sys, member)).collect();
+    let md = sys.sys.join("block").join(name).join("md");
+    let block = sys.sys.join("class/block");
+    let has = |name: &String| {
+        let state = sys::word(&md.join(format!("dev-{name}/state"))).unwrap_or_default();
+        let is_faulty = state.split(',').any(|word| word == "faulty");
+        let is_there = block.join(name).join("dev").exists();
+        !is_faulty && is_there && sys::number::<u64>(&block.join(name).join("size")) != Some(0)
+    };
+    let all = sys::names(&md);
+    let all = all.iter().filter_map(|name| name.strip_prefix("dev-").map(str::to_owned));
+    all.filter(|name| !own.contains(name) && has(name)).collect()
+}
+
+/// Which arrays with a uuid are stopped, and what is erased.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// All of them, with all their members: nothing else can have a trial's uuid.
+    All,
+    /// Those on the listed members and no others, and those: what stays may have been copied.
+    Listed,
+}
+
+/// Arrays with `uuid` within `reach`.
+fn within(
+    sys: &Sys,
+    runner: &dyn Runner,
+    uuid: &str,
+    listed: &[String],
+    reach: Reach,
+) -> Result<Vec<String>, BuildError> {
+    let mut found = arrays(sys, runner, uuid)?;
+    found.retain(|name| reach == Reach::All || strangers(sys, name, listed).is_empty());
+    Ok(found)
+}
+
 /// Whether `device` is the array with this uuid.
 pub(super) fn is_at(runner: &dyn Runner, wanted: &str, device: &str) -> Result<bool, BuildError> {
     Ok(ask(runner, "--detail", device)?.as_deref() == Some(wanted))
@@ -52,18 +90,23 @@ fn is_empty(sys: &Sys, array: &str) -> bool {
     sys::word(&attribute).is_some_and(|state| state == "clear")
 }
 
-/// Stops the array with `uuid`, and leaves its members as they are; whether there was one.
+/// Stops the array with `uuid` that is on `listed`, and leaves its members as they are; whether there was one.
 ///
 /// In a loop, as [`stop`]: udev may assemble it again from a member that somebody just closed.
-pub(super) fn halt(sys: &Sys, runner: &dyn Runner, uuid: &str) -> Result<bool, BuildError> {
+pub(super) fn halt(
+    sys: &Sys,
+    runner: &dyn Runner,
+    uuid: &str,
+    listed: &[String],
+) -> Result<bool, BuildError> {
     let mut found = false;
     insist(runner, || {
-        for array in arrays(sys, runner, uuid)? {
+        for array in within(sys, runner, uuid, listed, Reach::Listed)? {
             run(runner, "mdadm", &["--stop", "--quiet", &format!("/dev/{array}")])?;
             found = true;
         }
         let _ = runner.run("udevadm", &["settle", &format!("--timeout={SETTLE_MAX}")]);
-        match arrays(sys, runner, uuid)?.first() {
+        match within(sys, runner, uuid, listed, Reach::Listed)?.first() {
             Some(array) => Err(BuildError::StillThere { what: format!("array /dev/{array}") }),
             None => Ok(found),
         }
@@ -157,6 +200,7 @@ pub(super) fn stop(
     runner: &dyn Runner,
     uuid: &str,
     listed: &[String],
+    reach: Reach,
 ) -> Result<bool, BuildError> {
     let mut members = listed.to_vec();
     let mut found = false;
@@ -168,10 +212,10 @@ pub(super) fn stop(
                 run(runner, "mdadm", &["--stop", "--quiet", &format!("/dev/{array}")])?;
             }
         }
-        for array in arrays(sys, runner, uuid)? {
+        for array in within(sys, runner, uuid, listed, reach)? {
             let slaves = sys::names(&sys.sys.join("block").join(&array).join("slaves"));
             for slave in slaves.iter().map(|slave| format!("/dev/{slave}")) {
-                if !members.contains(&slave) {
+                if reach == Reach::All && !members.contains(&slave) {
                     members.push(slave);
                 }
             }
@@ -204,7 +248,7 @@ pub(super) fn stop(
         if !stopped.is_empty() {
             let _ = runner.run("udevadm", &["settle", &format!("--timeout={SETTLE_MAX}")]);
         }
-        let again = arrays(sys, runner, uuid)?;
+        let again = within(sys, runner, uuid, listed, reach)?;
         match again.iter().chain(stopped.iter().filter(|array| is_empty(sys, array))).next() {
             Some(array) => Err(BuildError::StillThere { what: format!("array /dev/{array}") }),
             None => Ok(found),

@@ -4,7 +4,7 @@ use super::look::{destroys, written};
 use super::refuse::{base, formatted};
 use super::renew::Renewed;
 use super::{Failure, Keeper, StepState};
-use crate::build::{BuildError, SETTLE_MAX, STEP, lvm, mdadm, queue, run, undo};
+use crate::build::{BuildError, SETTLE_MAX, STEP, lvm, mdadm, queue, run};
 use ebbtide_door::pause_at;
 use ebbtide_model::plan::build::{BuildAction, BuildStep, BuildUndo, LASTING_LVM_CONFIG};
 use ebbtide_model::shown::Shown;
@@ -78,7 +78,7 @@ impl Keeper<'_> {
         if !without.is_empty() {
             refuse_new(record, self.is_new(record)?, without)?;
         }
-        self.may_mount(&record.desired)?;
+        self.may_mount(record)?;
         let Planned { steps, notes, .. } = self.ahead(record, destroy)?;
         let is_made = steps.is_empty();
         let stale = renewed.stale.iter().rev().filter_map(|step| step.undo.as_ref()).map(ToString::to_string);
@@ -123,7 +123,7 @@ impl Keeper<'_> {
         let is_new = self.is_new(&record)?;
         refuse_new(&record, is_new, without)?;
         self.check_names(&record)?;
-        self.may_mount(&record.desired)?;
+        self.may_mount(&record)?;
         self.may_put_files(&record.desired, &stale_parts)?;
         let mut begun = record.clone();
         if self.came_back_blank(&begun)?.is_ok_and(|blank| blank) {
@@ -134,7 +134,7 @@ impl Keeper<'_> {
             // Nothing is noted of a choice that is refused.
             for step in record.desired.build.steps.iter().filter(|step| record.desired.is_across_hosts(step))
             {
-                if self.now(step)? == StepState::Absent {
+                if self.now(&record, step)? == StepState::Absent {
                     self.wake(&record, step)?;
                 }
             }
@@ -177,7 +177,7 @@ impl Keeper<'_> {
         for undo in stale.iter().rev().filter_map(|step| step.undo.as_ref()) {
             self.next()?;
             (self.tell)(&undo.to_string());
-            undo::undo(&self.sys, self.runner, undo)?;
+            self.put_back_here(undo)?;
             applied.steps += 1;
         }
         self.begin_anew_if_blank(record)?;
@@ -302,7 +302,7 @@ impl Keeper<'_> {
 
     /// Whether anything of what `step` makes is there, running or not.
     pub(super) fn is_there(&self, record: &Record, step: &BuildStep) -> Result<bool, Failure> {
-        Ok(self.now(step)? != StepState::Absent || self.wake(record, step)?.is_some())
+        Ok(self.now(record, step)? != StepState::Absent || self.wake(record, step)?.is_some())
     }
 
     /// Notes in `record` what tunables are before they are set.
@@ -407,7 +407,7 @@ impl Keeper<'_> {
             if !destroys(undo) {
                 if by.does(undo) && now != StepState::Stands {
                     self.can_be_done(undo, &now)?;
-                    self.act(&step)?;
+                    self.act(record, &step)?;
                     count += 1;
                 }
                 index += 1;
@@ -417,21 +417,25 @@ impl Keeper<'_> {
             if record.done <= index {
                 self.is_as_designed(record, &step)?;
             }
+            self.is_ours(record, &step)?;
             let mut stands = now == StepState::Stands;
             if !stands && let Some(words) = self.wake(record, &step)? {
                 let gives_up = self.gives_up(record, &step)?;
                 if gives_up {
                     self.note_fork(record, &step, &words)?;
                 }
-                stands = self.woken(&step, undo, &words, record.done > index)?;
+                stands = self.woken(record, &step, &words, record.done > index)?;
                 count += usize::from(stands);
             }
             if stands {
+                let is_noted = self.note_uuid(record, &step)?;
                 if record.done <= index {
                     // Found as it is: what belongs to it was done with it. Of what was begun here only the step itself is known.
                     let with = if unconfirmed { 0 } else { belonging(&record.desired.build.steps, index) };
                     record.done = index + 1 + with;
                     record.begun = record.begun.max(record.done);
+                    self.write(record)?;
+                } else if is_noted {
                     self.write(record)?;
                 }
                 index += 1;
@@ -443,14 +447,16 @@ impl Keeper<'_> {
                 By::Person { .. } => why,
             })?;
             if unconfirmed {
-                undo::undo(&self.sys, self.runner, undo)?;
+                self.put_back_here(undo)?;
                 (self.boundary)();
             }
             record.begun = index + 1;
+            forget_uuid(record, undo);
             self.write(record)?;
             pause_at("apply.begun");
-            self.act(&step)?;
+            self.act(record, &step)?;
             made.push(index);
+            self.note_uuid(record, &step)?;
             record.done = index + 1;
             self.write(record)?;
             count += 1;
@@ -476,7 +482,7 @@ impl Keeper<'_> {
                 self.is_unused(undo)?;
             }
             (self.tell)(&undo.to_string());
-            undo::undo(&self.sys, self.runner, undo)?;
+            self.put_back_here(undo)?;
             record.done = owner;
             record.begun = owner;
             self.write(record)?;
@@ -484,7 +490,7 @@ impl Keeper<'_> {
         }
         record.begun = index + 1;
         self.write(record)?;
-        self.act(step)?;
+        self.act(record, step)?;
         record.done = index + 1;
         self.write(record)?;
         *count += usize::from(matches!(step.action, BuildAction::Run { .. }));
@@ -494,22 +500,22 @@ impl Keeper<'_> {
     /// Whether `words` brought back what `step` made. Of what was made once and does not come back, an error says why.
     pub(super) fn woken(
         &self,
+        record: &Record,
         step: &BuildStep,
-        undo: &BuildUndo,
         words: &[String],
         made: bool,
     ) -> Result<bool, Failure> {
-        if let BuildUndo::StopMd { uuid, device, .. } = undo
+        if let Some(BuildUndo::StopMd { uuid, device, members }) = &step.undo
             && !mdadm::arrays(&self.sys, self.runner, uuid)?.is_empty()
         {
             // udev may be about to give it its name.
             self.settle();
-            if self.now(step)? == StepState::Stands {
+            if self.now(record, step)? == StepState::Stands {
                 return Ok(true);
             }
             // It runs under another name, or in part.
             (self.tell)(&format!("mdadm --stop the array that should be {device}"));
-            mdadm::halt(&self.sys, self.runner, uuid)?;
+            mdadm::halt(&self.sys, self.runner, uuid, members)?;
         }
         (self.tell)(&words.join(" "));
         let arguments: Vec<&str> = words[1..].iter().map(String::as_str).collect();
@@ -517,7 +523,7 @@ impl Keeper<'_> {
         (self.boundary)();
         self.settle();
         match result {
-            Ok(_) => self.wait_for(step).map(|()| true),
+            Ok(_) => self.wait_for(record, step).map(|()| true),
             Err(error) if made => Err(error.into()),
             Err(_) => Ok(false),
         }
@@ -534,7 +540,7 @@ impl Keeper<'_> {
     }
 
     /// Does `step`, and waits until what it makes is there.
-    pub(super) fn act(&self, step: &BuildStep) -> Result<(), Failure> {
+    pub(super) fn act(&self, record: &Record, step: &BuildStep) -> Result<(), Failure> {
         (self.tell)(&step.action.to_string());
         match &step.action {
             BuildAction::Run { program, arguments } => {
@@ -542,7 +548,7 @@ impl Keeper<'_> {
                 if let Err(error) = run(self.runner, program, &arguments) {
                     // At boot others do the same from the same files: what they were faster with is done.
                     let again = step.undo.as_ref().is_some_and(|undo| !destroys(undo));
-                    if !again || self.now(step)? != StepState::Stands {
+                    if !again || self.now(record, step)? != StepState::Stands {
                         return Err(error.into());
                     }
                 }
@@ -561,7 +567,7 @@ impl Keeper<'_> {
         }
         (self.boundary)();
         self.settle();
-        self.wait_for(step)
+        self.wait_for(record, step)
     }
 
     /// udev makes links, and looks at what changed.
@@ -569,12 +575,19 @@ impl Keeper<'_> {
         let _ = self.runner.run("udevadm", &["settle", &format!("--timeout={SETTLE_MAX}")]);
     }
 
-    fn wait_for(&self, step: &BuildStep) -> Result<(), Failure> {
+    fn wait_for(&self, record: &Record, step: &BuildStep) -> Result<(), Failure> {
         let until = Instant::now() + NAMING;
         loop {
-            match self.now(step)? {
+            match self.now(record, step)? {
                 StepState::Stands => return Ok(()),
                 _ if self.stop.load(Ordering::Relaxed) => return Err(BuildError::Stopped.into()),
+                StepState::Other(what) if matches!(step.undo, Some(BuildUndo::CloseCrypt { .. })) => {
+                    // It does not become another one, and nobody else has opened it.
+                    if let Some(BuildUndo::CloseCrypt { name, .. }) = &step.undo {
+                        run(self.runner, "cryptsetup", &["close", name])?;
+                    }
+                    return Err(Failure::Refused(format!("after `{}`: {what}", step.action)));
+                }
                 _ if Instant::now() < until => std::thread::sleep(STEP),
                 StepState::Other(what) => {
                     return Err(Failure::Refused(format!("after `{}`: {what}", step.action)));
@@ -624,6 +637,13 @@ fn cut_off(record: &Record, index: usize) -> Option<(usize, &BuildUndo)> {
         return None;
     }
     steps[..index].iter().enumerate().rev().find_map(|(at, step)| Some((at, step.undo.as_ref()?)))
+}
+
+/// What `undo` would take away is made anew, so that LVM calls it by another uuid.
+fn forget_uuid(record: &mut Record, undo: &BuildUndo) {
+    if let BuildUndo::RemoveVg { name } | BuildUndo::RemoveLv { volume: name } = undo {
+        record.lvm.remove(name);
+    }
 }
 
 /// How many steps after `index` belong to it.

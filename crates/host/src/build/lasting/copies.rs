@@ -181,7 +181,7 @@ impl Keeper<'_> {
     }
 
     /// Names of the members that the array uses and that are in sync, by the kernel; with those that it has thrown out.
-    fn in_sync(&self, array: &str) -> (Vec<String>, Vec<String>) {
+    pub(super) fn in_sync(&self, array: &str) -> (Vec<String>, Vec<String>) {
         let md = self.sys.sys.join("block").join(array).join("md");
         let (mut in_sync, mut faulty) = (Vec::new(), Vec::new());
         for name in sys::names(&md).iter().filter_map(|name| name.strip_prefix("dev-")) {

@@ -5,12 +5,11 @@ use super::apply::APPLY;
 use super::{Failure, Keeper};
 use crate::attach;
 use crate::mounting;
-use crate::probe::tables;
-use crate::probe::{Content, signature};
 use crate::sys::md::Synced;
 use crate::{at_work, sys};
 use ebbtide_model::plan::build::{BuildAction, BuildStep, BuildUndo};
 use ebbtide_model::shown::Shown;
+use ebbtide_provision::copies::Superblock;
 use ebbtide_provision::status::{Activity, ArraySeen};
 use ebbtide_provision::{AtWork, Desired, Member, Phase, Record};
 use ebbtide_provision::{Carried, MemberSeen, MemberState};
@@ -62,8 +61,11 @@ pub(super) fn written(undo: &BuildUndo) -> Vec<&str> {
 
 impl Keeper<'_> {
     /// What there is of what `step` makes.
-    pub(super) fn now(&self, step: &BuildStep) -> Result<StepState, Failure> {
+    pub(super) fn now(&self, record: &Record, step: &BuildStep) -> Result<StepState, Failure> {
         let Some(undo) = &step.undo else { return Ok(StepState::Stands) };
+        if let Some(other) = self.whose(record, step)? {
+            return Ok(StepState::Other(other.what));
+        }
         let is = |stands: bool| if stands { StepState::Stands } else { StepState::Absent };
         let (sys, runner) = (&self.sys, self.runner);
         Ok(match undo {
@@ -107,14 +109,11 @@ impl Keeper<'_> {
                     (Err(_), _) => StepState::Absent,
                 }
             }
-            BuildUndo::CloseCrypt { name, of } => match identity::other_mapping(sys, name, of.as_ref()) {
-                Some(other) => StepState::Other(other.what),
-                None => {
-                    is(runner.run("cryptsetup", &["status", name]).map_err(super::BuildError::from)?.status
-                        == Some(0))
-                }
-            },
-            BuildUndo::SwapOff { label, .. } => is(self.swap_is_on(label)),
+            BuildUndo::CloseCrypt { name, .. } => {
+                let status = runner.run("cryptsetup", &["status", name]).map_err(super::BuildError::from)?;
+                is(status.status == Some(0))
+            }
+            BuildUndo::SwapOff { label, .. } => is(!self.swaps(label).is_empty()),
             BuildUndo::Unmount { mountpoint, from } => match undo::mounted(sys, mountpoint, from.as_ref()) {
                 Ok(None) => StepState::Stands,
                 Ok(Some(undo::Outcome::Left(what))) => StepState::Other(what),
@@ -142,13 +141,6 @@ impl Keeper<'_> {
             },
             BuildUndo::DetachLoop { .. } => StepState::Absent,
             BuildUndo::RemoveExport(export) => is(crate::export::stands(sys, export)),
-        })
-    }
-
-    fn swap_is_on(&self, label: &str) -> bool {
-        tables::swaps_of(&self.sys).iter().any(|swap| {
-            let content = signature::read(self.runner, &self.sys.at(Path::new(&swap.path)));
-            matches!(content, Content::Signature(found) if found.label.as_deref() == Some(label))
         })
     }
 
@@ -188,7 +180,8 @@ impl Keeper<'_> {
     /// When a program that is asked fails.
     pub fn look(&self, record: &Record) -> Result<ArraySeen, Failure> {
         let desired = &record.desired;
-        let steps = desired.build.steps.iter().map(|step| self.now(step)).collect::<Result<Vec<_>, _>>()?;
+        let steps =
+            desired.build.steps.iter().map(|step| self.now(record, step)).collect::<Result<Vec<_>, _>>()?;
         let mut drift = Vec::new();
         let at_work = at_work::ask(&self.sys, &self.place()).filter(|at_work| at_work.name == desired.name);
         match record.phase {
@@ -202,6 +195,13 @@ impl Keeper<'_> {
                 drift.push(format!("`ebb undo {}` was ended before it was done; run it again", desired.name))
             }
         }
+        // What has the data and is not as it was made, each told once.
+        let mut moved: Vec<String> = Vec::new();
+        for step in &desired.build.steps {
+            let other = self.whose(record, step)?.filter(|other| other.has_data).map(|other| other.what);
+            moved.extend(other.filter(|what| !moved.contains(what)));
+        }
+        drift.extend(moved.iter().cloned());
         let mut gone: Vec<&BuildUndo> = Vec::new();
         for (step, now) in desired.build.steps.iter().zip(&steps) {
             let Some(undo) = &step.undo else { continue };
@@ -209,6 +209,8 @@ impl Keeper<'_> {
             let above = gone.iter().any(|below| undo.stands_on(below));
             match now {
                 StepState::Stands => continue,
+                StepState::Other(what) if moved.contains(what) => continue,
+                StepState::Absent if !moved.is_empty() && destroys(undo) => continue,
                 // What covers a mount has covered its directory, too.
                 StepState::Other(what) if !above || matches!(undo, BuildUndo::Unmount { .. }) => {
                     drift.push(what.clone());
@@ -242,20 +244,31 @@ impl Keeper<'_> {
         if !grown.is_empty() && self.growth(record).is_some() {
             drift.extend(grown.iter().map(|grown| format!("{grown}: `ebb apply` takes that up")));
         }
+        let is_there = |step: &BuildStep, now: &StepState| match now {
+            StepState::Stands => true,
+            StepState::Other(what) => moved.contains(what),
+            // The devices that it was made on are not those that it is on.
+            StepState::Absent => !moved.is_empty() && matches!(step.undo, Some(BuildUndo::RemovePv { .. })),
+        };
         let missing = desired
             .build
             .steps
             .iter()
             .zip(&steps)
-            .any(|(step, now)| step.undo.as_ref().is_some_and(destroys) && *now != StepState::Stands);
-        let (members, doing) = self.members(desired);
+            .any(|(step, now)| step.undo.as_ref().is_some_and(destroys) && !is_there(step, now));
+        let (members, doing) = self.members(record);
         let at_work = at_work.map(|at_work| {
             // What is not made yet, or is being taken away, has not drifted.
             drift.clear();
             let step = (at_work.command == APPLY).then(|| self.at_step(record, &steps)).flatten();
             AtWork { step, ..at_work }
         });
-        Ok(ArraySeen { members, doing, drift, missing, at_work })
+        let elsewhere = !missing
+            && steps.iter().zip(&desired.build.steps).any(|(now, step)| {
+                !matches!(step.undo, Some(BuildUndo::WipeContent { .. }))
+                    && matches!(now, StepState::Other(what) if moved.contains(what))
+            });
+        Ok(ArraySeen { members, doing, drift, missing, elsewhere, at_work })
     }
 
     /// Where an apply of `record` is that is at work, by what there is of its `steps`.
@@ -306,10 +319,11 @@ impl Keeper<'_> {
     }
 
     /// Asks of every mount that does not stand whether it can be made, before anything else is.
-    pub(super) fn may_mount(&self, desired: &Desired) -> Result<(), Failure> {
+    pub(super) fn may_mount(&self, record: &Record) -> Result<(), Failure> {
+        let desired = &record.desired;
         for step in &desired.build.steps {
             if let Some(BuildUndo::Unmount { mountpoint, .. }) = &step.undo
-                && self.now(step)? != StepState::Stands
+                && self.now(record, step)? != StepState::Stands
             {
                 mounting::check(&self.sys, mountpoint, &desired.mounted_as())
                     .map_err(|unfit| Failure::Refused(unfit.to_string()))?;
@@ -319,7 +333,8 @@ impl Keeper<'_> {
     }
 
     /// Members as the kernel knows them, and what the arrays over them do.
-    fn members(&self, desired: &Desired) -> (Vec<MemberSeen>, Vec<Activity>) {
+    fn members(&self, record: &Record) -> (Vec<MemberSeen>, Vec<Activity>) {
+        let desired = &record.desired;
         let block = self.sys.sys.join("block");
         // A member may be in an array of somebody's by now.
         let arrays: Vec<String> = desired
@@ -361,21 +376,21 @@ impl Keeper<'_> {
             });
             // Who holds a member of an array that does not use it is somebody else.
             let held = !is_of_md && !sys::names(&place.join("holders")).is_empty();
-            let used = held || self.is_used_itself(desired, member);
+            let used = held || self.is_used_itself(record, member);
             let state = match used {
                 _ if !self.answers(&name) => MemberState::Unreachable,
                 true => MemberState::InUse,
                 false => MemberState::Unused,
             };
             let is_away = !arrays.is_empty() && state == MemberState::Unused;
-            let carries = is_away.then(|| self.carried(desired, member));
+            let carries = is_away.then(|| self.carried(desired, member, &arrays));
             MemberSeen { state: Some(state), carries, ..MemberSeen::default() }
         });
         (members.collect(), doing)
     }
 
     /// What `member` carries, of which no array is made now.
-    fn carried(&self, desired: &Desired, member: &Member) -> Carried {
+    fn carried(&self, desired: &Desired, member: &Member, arrays: &[String]) -> Carried {
         let (sys, runner) = (&self.sys, self.runner);
         let is_own = desired.build.steps.iter().any(|step| match &step.undo {
             Some(BuildUndo::StopMd { uuid, .. }) => {
@@ -384,20 +399,32 @@ impl Keeper<'_> {
             _ => false,
         });
         match undo::carries(sys, runner, &member.path) {
-            _ if is_own => Carried::Own,
+            _ if is_own => self.ran_apart(member, arrays).map_or(Carried::Own, Carried::Apart),
             Some(what) => Carried::Other(what),
             None => Carried::Nothing,
         }
     }
 
+    /// When `member` was last written to, where it was run without all that are in use in one of `arrays`.
+    fn ran_apart(&self, member: &Member, arrays: &[String]) -> Option<String> {
+        let found = self.superblock(&member.path).ok()??;
+        let in_use = arrays.iter().flat_map(|array| self.in_sync(array).0);
+        let running: Vec<Superblock> = in_use
+            .filter_map(|name| self.superblock(&format!("/dev/{name}")).ok()?)
+            .filter(|running| running.array == found.array)
+            .collect();
+        let is_ahead = running.iter().all(|running| running.events < found.events);
+        (!running.is_empty() && (is_ahead || found.ran_without(running.iter()))).then_some(found.updated)
+    }
+
     /// Whether something is mounted from the member itself, or swapped to.
-    fn is_used_itself(&self, desired: &Desired, member: &Member) -> bool {
-        desired.build.steps.iter().any(|step| match &step.undo {
+    fn is_used_itself(&self, record: &Record, member: &Member) -> bool {
+        record.desired.build.steps.iter().any(|step| match &step.undo {
             Some(BuildUndo::Unmount { from: Some(from), .. }) if from.device == member.path => {
-                matches!(self.now(step), Ok(StepState::Stands))
+                matches!(self.now(record, step), Ok(StepState::Stands))
             }
             Some(BuildUndo::SwapOff { device, .. }) if *device == member.path => {
-                matches!(self.now(step), Ok(StepState::Stands))
+                matches!(self.now(record, step), Ok(StepState::Stands))
             }
             _ => false,
         })
@@ -405,10 +432,7 @@ impl Keeper<'_> {
 
     /// What the kernel calls the device at `path`.
     pub(super) fn kernel_name(&self, path: &str) -> Option<String> {
-        let number = identity::number(&self.sys, path)?;
-        let link = std::fs::canonicalize(self.sys.at(Path::new(path))).ok()?;
-        let name = link.file_name()?.to_str()?.to_owned();
-        (!number.is_empty()).then_some(name)
+        identity::name(&self.sys, path)
     }
 }
 

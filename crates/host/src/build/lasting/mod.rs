@@ -20,6 +20,7 @@ mod start;
 #[cfg(test)]
 mod tests;
 mod undo;
+mod whose;
 
 pub use apply::{Applied, Planned};
 pub use look::StepState;

@@ -1,6 +1,7 @@
 //! What an apply or a boot does not write over: members, content and names that may be somebody's by now.
 
 use super::look::{destroys, written};
+use super::whose::Other;
 use super::{Failure, Keeper, StepState};
 use crate::build::{Differs, lvm, mdadm, run, undo};
 use ebbtide_model::plan::build::{BuildAction, BuildStep, BuildUndo};
@@ -16,7 +17,7 @@ impl Keeper<'_> {
         index: usize,
         step: &BuildStep,
     ) -> Result<StepState, Failure> {
-        let now = self.now(step)?;
+        let now = self.now(record, step)?;
         let unconfirmed = record.begun > index && record.done <= index;
         let (true, StepState::Stands, Some(BuildUndo::WipeContent { device, label, .. })) =
             (unconfirmed, &now, &step.undo)
@@ -153,12 +154,8 @@ impl Keeper<'_> {
                 BuildUndo::CloseCrypt { name, .. } => Some(format!("/dev/mapper/{name}")),
                 _ => None,
             };
-            let now = self.now(step)?;
-            if let (BuildUndo::CloseCrypt { .. }, StepState::Other(what)) = (undo, &now) {
-                return Err(Failure::Refused(format!(
-                    "{what}: take that away first, or choose another --name"
-                )));
-            }
+            self.is_ours(record, step)?;
+            let now = self.now(record, step)?;
             let stands = now == StepState::Stands;
             if let Some(name) = name.filter(|_| stands && record.begun <= index)
                 && absent.iter().any(|below| undo.stands_on(below))
@@ -172,6 +169,24 @@ impl Keeper<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Refuses where what has the identity or the name of what `step` makes is somebody's. Of content that is said where it is to be made.
+    pub(super) fn is_ours(&self, record: &Record, step: &BuildStep) -> Result<(), Failure> {
+        let other = match step.undo {
+            Some(BuildUndo::WipeContent { .. }) => None,
+            _ => self.whose(record, step)?,
+        };
+        let name = &record.desired.name;
+        match other {
+            None => Ok(()),
+            Some(Other { what, has_data: true }) if record.begun > 0 => Err(Failure::Refused(format!(
+                "{what}. Nothing is done with it: `ebb undo {name}` takes {name} out of this host's files and leaves it as it is"
+            ))),
+            Some(Other { what, .. }) => {
+                Err(Failure::Refused(format!("{what}: take that away first, or choose another --name")))
+            }
+        }
     }
 
     /// Refuses to take away what was begun where somebody has put something on it since.

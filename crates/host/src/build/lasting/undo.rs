@@ -2,13 +2,14 @@
 
 use super::look::{destroys, written};
 use super::refuse::{base, formatted};
+use super::whose::Other;
 use super::{Failure, Keeper, Planned, StepState};
 use crate::build::{BuildError, identity, lvm, mdadm, run, undo};
 use crate::judge;
-use crate::probe::tables::Mount;
+use crate::probe::tables::{self, Mount};
 use crate::sys;
 use ebbtide_door::own;
-use ebbtide_model::guard::Refusal;
+use ebbtide_model::guard::{Reason, Refusal, RefusalKind};
 use ebbtide_model::plan::build::{BuildStep, BuildUndo, LASTING_LVM_CONFIG};
 use ebbtide_model::shown::Shown;
 use ebbtide_provision::{Initramfs, Phase, Record};
@@ -44,12 +45,24 @@ impl Keeper<'_> {
         let mut record = record.ok_or_else(|| no_such(name))?;
         self.may_take_files(&record)?;
         self.refuse_opened(&record, destroy)?;
+        let others = self.others(&record)?;
+        self.refuse_used(&record, &others)?;
         let mut undone = Undone::default();
         let steps: Vec<(usize, BuildStep)> = record.desired.build.steps.iter().cloned().enumerate().collect();
         let undos =
             || steps.iter().rev().filter_map(|(index, step)| Some((*index, step, step.undo.as_ref()?)));
         let before = record.clone();
         let is_own = |index: usize| is_new || was_erased(&before, index);
+        // What is in use keeps everything: nothing else is touched then, and the record stays as it is. Mounts are the most likely to be.
+        let is_mount = |undo: &BuildUndo| matches!(undo, BuildUndo::Unmount { .. });
+        let mounts = undos().filter(|(.., undo)| is_mount(undo));
+        for (index, _, undo) in mounts.chain(undos().filter(|(.., undo)| uses(undo) && !is_mount(undo))) {
+            match &others[index] {
+                Some(other) => undone.leave(&other.what),
+                None => drop(self.put_back(undo, &mut undone)?),
+            }
+        }
+        self.refuse_mounted(&record, &others, false)?;
         if record.phase != Phase::Undoing {
             // Content that an apply had begun may be somebody's by now.
             if let Some((done, BuildStep { undo: Some(BuildUndo::WipeContent { .. }), .. })) =
@@ -60,27 +73,32 @@ impl Keeper<'_> {
             record.phase = Phase::Undoing;
             self.write(&record)?;
         }
-        // What is in use keeps everything: nothing else is touched then.
-        for (.., undo) in undos().filter(|(.., undo)| uses(undo)) {
-            let _ = self.put_back(undo, &mut undone)?;
-        }
-        self.refuse_mounted(&record, false)?;
         let parts = record.desired.parts.clone();
         undone.files = self.take_files(&record, &parts)?;
         // The files may have been changed by an undo that was ended before this. Of arrays that still run, or are on disks, Debian's
         // initramfs would get lines of its own.
         let after = || record.desired.after.iter();
         self.after(after().filter(|words| !Initramfs::is_made_by(words)))?;
-        let unseen = if destroy && !is_new { self.start_all(&record, &mut undone)? } else { Vec::new() };
+        let unseen =
+            if destroy && !is_new { self.start_all(&record, &others, &mut undone)? } else { Vec::new() };
         // What is somebody's by now keeps what it stands on.
-        let mut kept: Vec<&BuildUndo> = Vec::new();
+        let is_left = |(index, ..): &(usize, &BuildStep, &BuildUndo)| others[*index].is_some();
+        let mut kept: Vec<&BuildUndo> =
+            undos().filter(|step| uses(step.2) && is_left(step)).map(|(.., undo)| undo).collect();
         for (index, step, undo) in undos().filter(|(.., undo)| !uses(undo)) {
             let carries = kept.iter().any(|above| above.stands_on(undo));
-            let others = self.is_of_others(&record, step, destroy && !carries, is_own(index))?;
-            if let Some(what) = &others {
-                undone.left.push(what.clone());
+            let other = match &others[index] {
+                Some(other) => Some(other.what.clone()),
+                None => self.is_of_others(&record, step, destroy && !carries, is_own(index))?,
+            };
+            if let Some(what) = &other {
+                undone.leave(what);
+                // A mapping on what is below has been refused before.
+                if matches!(undo, BuildUndo::CloseCrypt { .. }) {
+                    continue;
+                }
             }
-            let stays = others.is_some() || unseen.contains(&index) || carries && destroys(undo);
+            let stays = other.is_some() || unseen.contains(&index) || carries && destroys(undo);
             if destroy
                 && destroys(undo)
                 && kept.is_empty()
@@ -101,7 +119,7 @@ impl Keeper<'_> {
             if is_kept {
                 kept.push(undo);
             }
-            if others.is_none() && destroys(undo) && (is_kept || !destroy) {
+            if other.is_none() && destroys(undo) && (is_kept || !destroy) {
                 self.rest(undo, &mut undone)?;
             }
         }
@@ -112,11 +130,16 @@ impl Keeper<'_> {
     }
 
     /// Starts what is on members, does not run and carries more, so that this can be looked at. The steps of which it cannot.
-    fn start_all(&self, record: &Record, undone: &mut Undone) -> Result<Vec<usize>, Failure> {
+    fn start_all(
+        &self,
+        record: &Record,
+        others: &[Option<Other>],
+        undone: &mut Undone,
+    ) -> Result<Vec<usize>, Failure> {
         let mut unseen: Vec<usize> = Vec::new();
         let steps = &record.desired.build.steps;
         for (index, step) in steps.iter().enumerate() {
-            let Some(undo) = &step.undo else { continue };
+            let Some(undo) = step.undo.as_ref().filter(|_| others[index].is_none()) else { continue };
             let mut below = unseen.iter().filter_map(|below| steps[*below].undo.as_ref());
             if destroys(undo) && below.any(|below| undo.stands_on(below)) {
                 unseen.push(index);
@@ -130,14 +153,14 @@ impl Keeper<'_> {
                 BuildUndo::CloseCrypt { .. } => formatted(steps, index),
                 _ => None,
             };
-            if !(below.is_some() || resting(undo).is_some()) || self.now(step)? == StepState::Stands {
+            if !(below.is_some() || resting(undo).is_some()) || self.now(record, step)? == StepState::Stands {
                 continue;
             }
             let started = match (below, self.wake(record, step)) {
-                (Some(below), _) if self.now(&steps[below])? == StepState::Stands => {
-                    self.act(step).map(|()| true)
+                (Some(below), _) if self.now(record, &steps[below])? == StepState::Stands => {
+                    self.act(record, step).map(|()| true)
                 }
-                (None, Ok(Some(words))) => self.woken(step, undo, &words, false),
+                (None, Ok(Some(words))) => self.woken(record, step, &words, false),
                 (None, Err(why)) => Err(why),
                 _ => continue,
             };
@@ -169,9 +192,10 @@ impl Keeper<'_> {
     pub fn plan_undo(&self, name: &str, destroy: bool) -> Result<Planned, Failure> {
         let record = self.record(name).map_err(|bad| Failure::file(&bad.path, bad.what))?;
         let record = record.ok_or_else(|| no_such(name))?;
-        self.refuse_mounted(&record, true)?;
+        let others = self.others(&record)?;
         self.may_take_files(&record)?;
         self.refuse_opened(&record, destroy)?;
+        self.refuse_used(&record, &others)?;
         let mut planned = Planned::default();
         let steps = || record.desired.build.steps.iter().enumerate().rev();
         let of = |step: &BuildStep| step.undo.as_ref().is_some_and(uses);
@@ -179,7 +203,7 @@ impl Keeper<'_> {
         for (index, step) in steps().filter(|(_, step)| of(step)).chain(steps().filter(|(_, step)| !of(step)))
         {
             let Some(undo) = &step.undo else { continue };
-            let now = self.now(step)?;
+            let now = self.now(&record, step)?;
             // What does not start, for want of a member, is told by the undo itself.
             let is_asleep = destroy
                 && resting(undo).is_some()
@@ -191,18 +215,18 @@ impl Keeper<'_> {
                 planned.notes.push(format!("{} {note}", shown(undo)));
             }
             let carries = kept.iter().any(|above| above.stands_on(undo));
-            let others = self.is_of_others(&record, step, destroy && !carries, was_erased(&record, index))?;
-            if carries || others.is_some() {
+            let other = match &others[index] {
+                Some(other) => Some(other.what.clone()),
+                None => self.is_of_others(&record, step, destroy && !carries, was_erased(&record, index))?,
+            };
+            if carries || other.is_some() && !matches!(undo, BuildUndo::CloseCrypt { .. }) {
                 kept.push(undo);
             }
             // What a tunable of an array was before goes with the array.
             let goes = matches!(undo, BuildUndo::RestoreQueue { old: None, .. });
-            let others = others.or_else(|| match (undo, &now) {
-                (BuildUndo::CloseCrypt { .. }, StepState::Other(what)) => Some(what.clone()),
-                _ => None,
-            });
-            match others {
-                Some(what) => planned.notes.push(format!("left alone: {what}")),
+            match other.map(|what| format!("left alone: {what}")) {
+                Some(note) if planned.notes.contains(&note) => {}
+                Some(note) => planned.notes.push(note),
                 None if goes || now == StepState::Absent && !is_asleep => {}
                 None if destroy && !carries || !destroys(undo) => planned.steps.push(undo.to_string()),
                 None => planned.steps.extend(resting(undo)),
@@ -229,16 +253,109 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// Fails where something of `record` is mounted, wherever that is. With `but_own` what it mounted itself does not count.
-    fn refuse_mounted(&self, record: &Record, but_own: bool) -> Result<(), Failure> {
+    /// Fails where anything stands against an undo that can be known before it changes anything: mounts, snapshots, what somebody has put on our
+    /// devices, programs that write to them.
+    fn refuse_used(&self, record: &Record, others: &[Option<Other>]) -> Result<(), Failure> {
+        self.refuse_mounted(record, others, true)?;
+        let desired = &record.desired;
+        let refuse = |device: &str, why: &str| {
+            Err(Failure::Refused(format!(
+                "{device} is not taken away while it is in use: {why}; then `ebb undo {}` goes on",
+                desired.name
+            )))
+        };
+        let undos = || {
+            let steps = desired.build.steps.iter().zip(others).filter(|(_, other)| other.is_none());
+            steps.filter_map(|(step, _)| step.undo.as_ref())
+        };
+        let own: Vec<String> =
+            undos().filter_map(made).filter_map(|device| self.kernel_name(&device)).collect();
+        for device in undos().filter_map(made) {
+            let Some(name) = self.kernel_name(&device) else { continue };
+            let place = self.sys.sys.join("class/block");
+            let called = |holder: &String| sys::word(&place.join(holder).join("dm/name"));
+            // A logical volume of ours, and its parts.
+            let is_part = |holder: &String| {
+                let volumes = undos().filter_map(|undo| match undo {
+                    BuildUndo::RemoveLv { volume } => Some(volume.replace('/', "-")),
+                    _ => None,
+                });
+                let called = called(holder).unwrap_or_default();
+                volumes.into_iter().any(|volume| {
+                    called.strip_prefix(&volume).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+                })
+            };
+            let holders = sys::names(&place.join(&name).join("holders"));
+            let by: Vec<String> = holders
+                .iter()
+                .filter(|holder| !own.contains(holder) && !is_part(holder))
+                .map(|holder| {
+                    called(holder).map_or(format!("/dev/{holder}"), |name| format!("/dev/mapper/{name}"))
+                })
+                .collect();
+            if !by.is_empty() {
+                return refuse(&device, &format!("{} stands on it: take that away", by.join(", ")));
+            }
+        }
+        for undo in undos() {
+            let BuildUndo::RemoveLv { volume } = undo else { continue };
+            let (group, name) = volume.split_once('/').unwrap_or((volume, ""));
+            let snapshots =
+                lvm::logical(self.runner, group)?.into_iter().filter(|found| found.origin == name);
+            let snapshots: Vec<String> = snapshots.map(|found| format!("{group}/{}", found.name)).collect();
+            if let Some(first) = snapshots.first() {
+                let why = format!(
+                    "{} is a snapshot of it: `lvremove {first}` if nothing needs it",
+                    snapshots.join(", ")
+                );
+                return refuse(&format!("/dev/{volume}"), &why);
+            }
+        }
+        // Mounts are judged above, and so is what stands on it.
+        let device = &desired.build.device;
+        let is_mounted = undos().any(|undo| matches!(undo, BuildUndo::Unmount { .. }));
+        let mut reasons = match undos().filter_map(made).any(|made| made == *device) {
+            true => judge::losers_of_device(&self.sys, device),
+            false => Vec::new(),
+        };
+        reasons.retain(|reason| reason.kind != RefusalKind::Mounted || !is_mounted);
+        if reasons.is_empty() {
+            return Ok(());
+        }
+        refuse(device, &Refusal { path: device.clone(), reasons }.reasons_in_words())
+    }
+
+    /// Fails where something of `record` is mounted, wherever that is. With `but_own` what it mounted itself does not count, where nothing is
+    /// mounted below it.
+    fn refuse_mounted(
+        &self,
+        record: &Record,
+        others: &[Option<Other>],
+        but_own: bool,
+    ) -> Result<(), Failure> {
         let name = &record.desired.name;
-        for step in &record.desired.build.steps {
+        for (step, other) in record.desired.build.steps.iter().zip(others) {
+            if other.is_some() {
+                continue;
+            }
             let Some(BuildUndo::Unmount { mountpoint, from: Some(from) }) = &step.undo else { continue };
             let is_of = |mount: &Mount| {
                 identity::is_of(&self.sys, mount, from)
                     && !(but_own && Path::new(&mount.mountpoint) == mountpoint)
             };
-            let reasons = judge::mounts_that(&self.sys, &is_of);
+            let mut reasons = judge::mounts_that(&self.sys, &is_of);
+            if but_own && undo::mounted(&self.sys, mountpoint, Some(from)).is_ok_and(|other| other.is_none())
+            {
+                let below = tables::mounts_of(&self.sys);
+                let below = below.iter().map(|mount| &mount.mountpoint);
+                reasons.extend(below.filter(|path| is_below(Path::new(path), mountpoint)).map(|path| {
+                    Reason {
+                        kind: RefusalKind::Mounted,
+                        what: format!("something is mounted below it on {path}"),
+                        remedy: format!("`umount {path}` if nothing needs it"),
+                    }
+                }));
+            }
             if !reasons.is_empty() {
                 let refusal = Refusal { path: from.device.clone(), reasons };
                 return Err(Failure::Refused(format!(
@@ -263,7 +380,7 @@ impl Keeper<'_> {
         let Some(undo) = &step.undo else { return Ok(None) };
         let group = match undo {
             BuildUndo::WipeContent { device, .. } if erases => {
-                return Ok(match self.now(step)? {
+                return Ok(match self.now(record, step)? {
                     StepState::Other(what) => Some(what),
                     StepState::Absent if !is_own && base(&record.desired.build.steps, device).is_some() => {
                         undo::carries(&self.sys, self.runner, device)
@@ -271,30 +388,19 @@ impl Keeper<'_> {
                     _ => None,
                 });
             }
-            BuildUndo::RemoveVg { name } => name.as_str(),
-            BuildUndo::RemoveLv { volume } => {
-                volume.split_once('/').map_or(volume.as_str(), |(group, _)| group)
-            }
-            _ => return Ok(None),
+            BuildUndo::WipeContent { .. } => return Ok(None),
+            BuildUndo::RemoveVg { name } => Some(name),
+            _ => None,
         };
-        let own: Vec<&String> = record
-            .desired
-            .build
-            .steps
-            .iter()
-            .filter_map(|step| match &step.undo {
-                Some(BuildUndo::RemovePv { uuid, .. }) => Some(uuid),
-                _ => None,
-            })
-            .collect();
-        if lvm::members(self.runner, group)?.iter().any(|uuid| !own.contains(&uuid)) {
-            return Ok(Some(format!(
-                "the volume group {group} has physical volumes that are not this array's"
-            )));
+        if let Some(other) = self.whose(record, step)? {
+            return Ok(Some(other.what));
         }
-        let is_group = matches!(undo, BuildUndo::RemoveVg { .. });
-        Ok((is_group && self.has_other_volumes(record, group)?)
-            .then(|| format!("the volume group {group} has logical volumes that are not this array's")))
+        Ok(match group {
+            Some(group) if self.has_other_volumes(record, group)? => {
+                Some(format!("the volume group {group} has logical volumes that are not this array's"))
+            }
+            _ => None,
+        })
     }
 
     fn has_other_volumes(&self, record: &Record, group: &str) -> Result<bool, Failure> {
@@ -303,7 +409,7 @@ impl Keeper<'_> {
                 Some(BuildUndo::RemoveLv { volume }) => Ok(found || lvm::is_there(self.runner, volume)?),
                 _ => Ok::<bool, Failure>(found),
             })?;
-        Ok(!own_is_there && lvm::has_volumes(self.runner, group)?)
+        Ok(!own_is_there && !lvm::logical(self.runner, group)?.is_empty())
     }
 
     /// Puts `undo`'s step back; whether it was left, because something there is somebody's.
@@ -314,7 +420,7 @@ impl Keeper<'_> {
             BuildUndo::WipeContent { device, .. } if !self.sys.at(Path::new(device)).exists() => {
                 return Ok(false);
             }
-            BuildUndo::RemoveDirectory(path) => match undo::undo(&self.sys, self.runner, undo) {
+            BuildUndo::RemoveDirectory(path) => match self.put_back_here(undo) {
                 // Somebody uses it for something of their own by now.
                 Err(error) => {
                     undone.left.push(format!("the directory {} stays: {error}", path.shown()));
@@ -322,7 +428,7 @@ impl Keeper<'_> {
                 }
                 done => done?,
             },
-            _ => undo::undo(&self.sys, self.runner, undo)?,
+            _ => self.put_back_here(undo)?,
         };
         let mut left = false;
         match outcome {
@@ -346,7 +452,7 @@ impl Keeper<'_> {
         let Some(command) = resting(undo) else { return Ok(()) };
         (self.boundary)();
         let ran = match undo {
-            BuildUndo::StopMd { uuid, .. } => mdadm::halt(&self.sys, self.runner, uuid)?,
+            BuildUndo::StopMd { uuid, members, .. } => mdadm::halt(&self.sys, self.runner, uuid, members)?,
             BuildUndo::RemoveLv { volume } => {
                 let runs = lvm::is_there(self.runner, volume)?
                     && self.sys.at(&Path::new("/dev").join(volume)).exists();
@@ -407,6 +513,29 @@ impl Keeper<'_> {
             record.new_files.extend(new);
         }
     }
+}
+
+impl Undone {
+    /// Notes what is left, once.
+    fn leave(&mut self, what: &str) {
+        if !self.left.iter().any(|left| left == what) {
+            self.left.push(what.to_owned());
+        }
+    }
+}
+
+/// The device that `undo` would take away; nothing where it is none.
+fn made(undo: &BuildUndo) -> Option<String> {
+    match undo {
+        BuildUndo::StopMd { .. } | BuildUndo::RemoveLv { .. } | BuildUndo::CloseCrypt { .. } => {
+            Some(shown(undo))
+        }
+        _ => None,
+    }
+}
+
+fn is_below(path: &Path, mountpoint: &Path) -> bool {
+    path != mountpoint && path.starts_with(mountpoint)
 }
 
 fn no_such(name: &str) -> Failure {

@@ -2,7 +2,7 @@
 
 use super::machine::{Disk, Machine};
 use super::{Applied, STACKS};
-use ebbtide_provision::Class;
+use ebbtide_provision::{Class, Desired, Phase};
 
 #[test]
 fn an_array_that_lacks_a_member_says_which_and_how_to_go_on() {
@@ -102,4 +102,206 @@ fn commands_that_follow_a_change_of_files_follow_nothing_else() {
     );
     assert_eq!(machine.record().expect("is there").desired.design, "other");
     machine.must_be_healthy("under another name of its design");
+}
+
+/// A machine on which `lines` were applied.
+fn applied(lines: &str) -> (Machine, Desired) {
+    let machine = Machine::new();
+    let desired = machine.desired(lines, Class::Persistent);
+    machine.keep(|keeper| keeper.apply(desired.clone(), false, &[])).expect("applies");
+    machine.write_data();
+    (machine, desired)
+}
+
+/// Neither a dry run nor an apply does anything; what they say.
+fn refused(machine: &Machine, desired: &Desired, destroy: bool) -> String {
+    let before = machine.everything();
+    let planned = machine.keep(|keeper| keeper.plan(desired.clone(), destroy, &[])).map(drop);
+    let applied = machine.keep(|keeper| keeper.apply(desired.clone(), destroy, &[])).map(drop);
+    assert_eq!(planned, applied);
+    assert_eq!(machine.everything(), before);
+    applied.expect_err("is refused").to_string()
+}
+
+const MIRROR: &str = "layout = \"mirror\"\nmembers = [\"v[0..1]\"]\nfilesystem = \"ext4\"";
+
+#[test]
+fn copies_of_members_are_neither_taken_for_them_nor_erased() {
+    for is_mounted in [false, true] {
+        let (machine, desired) = applied(MIRROR);
+        machine.power_off();
+        machine.copies_run(&[0, 1]);
+        if is_mounted {
+            machine.mounts("/dev/md/data");
+        }
+        let other = "/dev/md127 has the uuid of /dev/md/data and stands on /dev/vol4, /dev/vol5: copies of its members";
+        let seen = machine.status();
+        assert!(seen.missing && seen.drift.iter().any(|drift| drift.contains(other)), "{seen:?}");
+        for destroy in [false, true] {
+            let error = refused(&machine, &desired, destroy);
+            assert!(error.contains(other), "{error}");
+        }
+        let before = machine.disks();
+        let planned = machine.keep(|keeper| keeper.plan_undo("data", true)).expect("plans");
+        assert!(planned.notes.iter().any(|note| note.contains(other)), "{planned:?}");
+        let undone = machine.keep(|keeper| keeper.undo("data", true)).expect("undoes");
+        assert!(undone.left.iter().any(|left| left.contains(other)), "{undone:?}");
+        assert_eq!(machine.disks(), before);
+        assert!(machine.runs("md:") && machine.runs("mount:") == is_mounted);
+    }
+}
+
+#[test]
+fn an_array_on_other_members_is_told_with_its_data_and_left() {
+    let (machine, desired) = applied(MIRROR);
+    // Its first member was exchanged by hand: the other one, and a new one.
+    machine.stands_on("vol0 vol5");
+    let other =
+        "/dev/md127 has the uuid of /dev/md/data and stands on /dev/vol5, which the design does not name";
+    let seen = machine.status();
+    assert!(!seen.missing && seen.elsewhere && seen.drift[0].contains(other), "{seen:?}");
+    let error = refused(&machine, &desired, true);
+    assert!(error.contains(other) && error.contains("`ebb undo data` takes data out"), "{error}");
+    machine.keep(|keeper| keeper.undo("data", true)).expect("undoes");
+    assert!(machine.runs("md:") && machine.runs("mount:") && machine.record().is_none());
+    assert!(machine.files().iter().all(|(_, text)| !text.contains("ebb")));
+}
+
+#[test]
+fn a_group_of_somebody_s_under_our_name_is_never_touched() {
+    for stack in [STACKS[2], ("raw", "layout = \"linear\"\nbacking = \"lvm\"\nmembers = [\"v[0..2]\"]")] {
+        let (machine, desired) = applied(stack.1);
+        machine.somebody_takes_the_group();
+        let other = "the volume group data stands on /dev/disk/by-id/vol5, which the design does not name; the volume group on";
+        let seen = machine.status();
+        assert!(seen.missing && seen.drift.iter().any(|drift| drift.contains(other)), "{seen:?}");
+        assert!(seen.drift.iter().any(|drift| drift.contains("`vgrename old data`")), "{seen:?}");
+        assert!(refused(&machine, &desired, true).contains(other));
+        let (before, mounted) = (machine.disks(), machine.runs("mount:"));
+        let undone = machine.keep(|keeper| keeper.undo("data", true)).expect("undoes");
+        assert!(undone.left.iter().any(|left| left.contains(other)), "{undone:?}");
+        assert_eq!((machine.disks(), machine.runs("mount:")), (before, mounted));
+        machine.stop("mount:");
+        for destroy in [false, true] {
+            assert!(refused(&machine, &desired, destroy).contains(other));
+        }
+    }
+}
+
+#[test]
+fn a_volume_that_was_made_again_under_our_name_is_not_ours() {
+    let (machine, desired) = applied(STACKS[2].1);
+    machine.makes_volume_again();
+    let other = "the logical volume data/data is not the one that was made: its UUID is another";
+    assert!(machine.status().drift.iter().any(|drift| drift.contains(other)), "{:?}", machine.status());
+    assert!(refused(&machine, &desired, true).contains(other));
+    let undone = machine.keep(|keeper| keeper.undo("data", true)).expect("undoes");
+    assert!(undone.left.iter().any(|left| left.contains(other)) && machine.has_data(), "{undone:?}");
+}
+
+#[test]
+fn a_record_without_uuids_of_lvm_gets_them_when_its_devices_are_ours() {
+    let (machine, desired) = applied(STACKS[2].1);
+    let known = machine.record().expect("is there").lvm;
+    assert_eq!(known.keys().collect::<Vec<_>>(), ["data", "data/data"]);
+    machine.edit("/var/lib/ebbtide/apply/data.json", |text| {
+        let (before, rest) = text.split_once("\"lvm\": {").expect("has them");
+        before.to_owned() + rest.split_once("},").expect("ends").1
+    });
+    assert!(machine.record().expect("opens").lvm.is_empty());
+    machine.must_be_healthy("before");
+    machine.keep(|keeper| keeper.apply(desired.clone(), false, &[])).expect("applies");
+    assert_eq!(machine.record().expect("is there").lvm, known);
+}
+
+#[test]
+fn halves_that_both_ran_alone_are_not_started() {
+    let (machine, desired) = applied(MIRROR);
+    machine.power_off();
+    machine.has_table(0, "A.");
+    machine.has_table(1, ".A");
+    let error = refused(&machine, &desired, true);
+    assert!(
+        error.contains("were both run without the other")
+            && error.contains("(last written to today, 17 changes)"),
+        "{error}"
+    );
+    // One that was only away has missed something.
+    machine.has_table(1, "AA");
+    machine.keep(|keeper| keeper.apply(desired, false, &[])).expect("applies");
+    // The array runs from the first, and the other one ran alone.
+    machine.stands_on("vol0");
+    machine.has_table(1, ".A");
+    let record = machine.record().expect("is there");
+    let seen = ebbtide_provision::status::Array::of(&record, machine.status());
+    assert!(seen.remedies[0].contains("run without the members in use, last on today"), "{seen:?}");
+    assert!(!seen.remedies[0].contains("--re-add"), "{seen:?}");
+    machine.has_table(1, "AA");
+    let seen = ebbtide_provision::status::Array::of(&record, machine.status());
+    assert!(seen.remedies[0].contains("--re-add"), "{seen:?}");
+}
+
+#[test]
+fn a_header_with_another_uuid_is_not_opened() {
+    let (machine, desired) = applied(STACKS[1].1);
+    machine.stop("mount:");
+    machine.stop("crypt:");
+    machine.changes_uuid("crypto_LUKS");
+    let other = "/dev/md/data carries crypto_LUKS with the label";
+    assert!(refused(&machine, &desired, true).contains(other));
+    let undone = machine.keep(|keeper| keeper.undo("data", true)).expect("undoes");
+    assert!(undone.left.iter().any(|left| left.contains(other)), "{undone:?}");
+    assert!(machine.has_data() && !machine.runs("crypt:"));
+    let error = machine.keep(|keeper| keeper.apply(desired, false, &[])).expect_err("is refused").to_string();
+    assert!(error.contains(other) && !machine.runs("crypt:"), "{error}");
+}
+
+#[test]
+fn a_file_system_with_another_uuid_is_told_and_not_missing() {
+    for (stack, lines) in STACKS {
+        let (machine, desired) = applied(lines);
+        machine.changes_uuid(if lines.contains("xfs") { "xfs" } else { "ext4" });
+        let seen = machine.status();
+        assert!(!seen.missing && !seen.elsewhere && seen.drift.len() == 1, "{stack}: {seen:?}");
+        assert!(
+            seen.drift[0].contains("the UUID another and not") && seen.drift[0].contains(" -U "),
+            "{seen:?}"
+        );
+        machine.keep(|keeper| keeper.undo("data", false)).expect("undoes");
+        let error = machine.keep(|keeper| keeper.apply(desired, false, &[])).expect_err(stack).to_string();
+        // Nothing is known of a disk but that it carries something.
+        assert!(error.contains("the UUID another") || stack == "one disk", "{stack}: {error}");
+    }
+}
+
+#[test]
+fn an_undo_that_is_refused_has_changed_nothing() {
+    for (stack, lines) in STACKS {
+        let (machine, desired) = applied(lines);
+        let before = machine.everything();
+        let refused = |wanted: &str| {
+            for destroy in [false, true] {
+                let planned = machine.keep(|keeper| keeper.plan_undo("data", destroy)).map(drop);
+                let undone = machine.keep(|keeper| keeper.undo("data", destroy)).map(drop);
+                assert_eq!(planned, undone, "{stack}");
+                let error = undone.expect_err(stack).to_string();
+                assert!(error.contains(wanted), "{stack}: {error}");
+            }
+            assert_eq!(machine.record().expect("is there").phase, Phase::Applied);
+        };
+        refused(&machine.stands_below("/srv/data/in"));
+        machine.unmount_also();
+        if stack != "one disk" {
+            machine.put("/sys/class/block/data/holders/dm-9", "");
+            machine.put("/sys/class/block/dm-9/dm/name", "mine\n");
+            refused("/dev/mapper/mine stands on it");
+            machine.remove("/sys/class/block/data/holders");
+        }
+        assert_eq!(machine.everything(), before, "{stack}");
+        assert_eq!(
+            machine.keep(|keeper| keeper.apply(desired, false, &[])),
+            Ok(Applied::default()),
+            "{stack}"
+        );
+    }
 }

@@ -42,9 +42,10 @@ type Facts = BTreeMap<String, String>;
 
 pub struct Machine {
     root: tempfile::TempDir,
-    /// `super:DISK`, `pv:DISK`, `vg:NAME`, `lv:VG/LV`, `on:WHAT` (the label of what is on it), `data:WHAT`, `gone:DISK`.
+    /// `super:DISK`, `pv:DISK`, `in:DISK` (the name and the uuid of its group), `vg:NAME`, `lv:VG/LV`, `uuid:VG/LV`, `on:WHAT` (kind, label and uuid of
+    /// what is on it), `data:WHAT`, `gone:DISK`; `table:DISK`, which places of the array its superblock has in use, and `copy:DISK`, whose copy it is.
     disks: RefCell<Facts>,
-    /// `md:DEVICE`, `lv:VG/LV`, `crypt:NAME`, `mount:PLACE`, `swap:DEVICE`.
+    /// `md:DEVICE`, `stands:UUID` (the disks of that array, where not all that carry it), `lv:VG/LV`, `crypt:NAME`, `mount:PLACE`, `swap:DEVICE`.
     running: RefCell<Facts>,
     /// What the initramfs has of mdadm's configuration.
     initramfs: RefCell<String>,
@@ -60,6 +61,8 @@ pub struct Machine {
     pub mounts_nothing: Cell<bool>,
     /// Lines of the table of mounts that somebody else made.
     other_mounts: RefCell<String>,
+    /// How many uuids LVM has drawn.
+    drawn: Cell<u32>,
     /// Whether arrays that are made show bytes that their members had before.
     pub leftovers: Cell<bool>,
 }
@@ -114,6 +117,7 @@ impl Machine {
             mounts_nothing: Cell::new(false),
             other_mounts: RefCell::default(),
             ran: RefCell::default(),
+            drawn: Cell::new(0),
             leftovers: Cell::new(false),
         };
         for number in 0..DISKS {
@@ -345,7 +349,7 @@ impl Machine {
         if !disks.keys().any(|key| key.starts_with("pv:")) {
             disks.retain(|key, _| {
                 !key.contains("/data/data")
-                    && !["vg:data", "pvs:data", "lv:data/data"].contains(&key.as_str())
+                    && !["vg:data", "pvs:data", "lv:data/data", "uuid:data/data"].contains(&key.as_str())
                     && !key.starts_with("taken:")
             });
         }
@@ -414,6 +418,91 @@ impl Machine {
             _ => None,
         });
         self.place(&built.unwrap_or_else(|| disk(0)))
+    }
+
+    /// Copies of the first disks are on the last ones, and somebody's array is made of them under our name.
+    pub fn copies_run(&self, of: &[usize]) {
+        let mut disks = self.disks.borrow_mut();
+        let uuid = disks[&format!("super:{}", disk(of[0]))].clone();
+        let mut names = Vec::new();
+        for (at, of) in of.iter().rev().enumerate() {
+            let copy = DISKS - 1 - at;
+            disks.insert(format!("super:{}", disk(copy)), uuid.clone());
+            disks.insert(format!("copy:{}", disk(copy)), disk(*of));
+            names.push(format!("vol{copy}"));
+        }
+        drop(disks);
+        let mut running = self.running.borrow_mut();
+        running.insert(format!("stands:{uuid}"), names.join(" "));
+        running.insert("md:/dev/md/data".into(), uuid);
+        drop(running);
+        self.publish();
+    }
+
+    /// The array runs on these disks.
+    pub fn stands_on(&self, names: &str) {
+        let mut running = self.running.borrow_mut();
+        let uuid = running["md:/dev/md/data"].clone();
+        running.insert(format!("stands:{uuid}"), names.to_owned());
+        drop(running);
+        self.publish();
+    }
+
+    /// Somebody removes the logical volume and makes another one under its name, with data.
+    pub fn makes_volume_again(&self) {
+        let mut disks = self.disks.borrow_mut();
+        disks.insert("uuid:data/data".into(), "theirs".into());
+        disks.insert("on:/dev/data/data".into(), "ext4".into());
+        drop(disks);
+        self.publish();
+    }
+
+    /// Something is mounted there, below what is ours; what an undo says of it.
+    pub fn stands_below(&self, place: &str) -> String {
+        self.mount_also(("9:99", "ext4"), place, "/dev/sdz");
+        format!("something is mounted below it on {place}")
+    }
+
+    /// Somebody removes a directory with all that is in it.
+    pub fn remove(&self, path: &str) {
+        let _ = fs::remove_dir_all(self.at(path));
+    }
+
+    /// The member was written to last when only these places were in use.
+    pub fn has_table(&self, number: usize, table: &str) {
+        self.disks.borrow_mut().insert(format!("table:{}", disk(number)), table.to_owned());
+    }
+
+    /// Our group gets another name, and a group of somebody's on the last disk gets ours, with a volume that runs.
+    pub fn somebody_takes_the_group(&self) {
+        let mut disks = self.disks.borrow_mut();
+        disks
+            .values_mut()
+            .filter(|value| value.starts_with("data "))
+            .for_each(|value| *value = value.replace("data ", "old "));
+        let last = disk(DISKS - 1);
+        disks.insert(format!("pv:{last}"), "theirs".into());
+        disks.insert(format!("in:{last}"), "data theirs".into());
+        disks.insert("uuid:data/data".into(), "theirs".into());
+        drop(disks);
+        self.running.borrow_mut().insert("lv:data/data".into(), "x".into());
+        self.publish();
+    }
+
+    /// What is on it gets another uuid.
+    pub fn changes_uuid(&self, kind: &str) {
+        let mut disks = self.disks.borrow_mut();
+        let on =
+            disks.iter_mut().find(|(key, on)| key.starts_with("on:") && on.starts_with(&format!("{kind} ")));
+        let (_, on) = on.expect("has one");
+        let label = on.split(' ').nth(1).expect("has a label").to_owned();
+        *on = format!("{kind} {label} another");
+    }
+
+    /// Somebody mounts what is there.
+    pub fn mounts(&self, device: &str) {
+        self.running.borrow_mut().insert(format!("mount:{MOUNTPOINT}"), device.to_owned());
+        self.publish();
     }
 
     pub fn count(&self, what: &str) -> usize {

@@ -216,11 +216,13 @@ impl Machine {
                     built_node(device, &format!("md:{value}"));
                     let md = block.join("md127/md");
                     fs::create_dir_all(&md).expect("makes");
-                    for (member, _) in
-                        disks.iter().filter(|(key, uuid)| key.starts_with("super:") && *uuid == value)
-                    {
-                        let name =
-                            Path::new(member).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+                    let carriers =
+                        disks.iter().filter(|(key, uuid)| key.starts_with("super:") && *uuid == value);
+                    let carriers = carriers.filter_map(|(key, _)| key.rsplit('/').next());
+                    let stands = running.get(&format!("stands:{value}"));
+                    let names: Vec<&str> =
+                        stands.map_or_else(|| carriers.collect(), |names| names.split(' ').collect());
+                    for name in names {
                         fs::create_dir_all(md.join(format!("dev-{name}"))).expect("makes");
                         fs::write(md.join(format!("dev-{name}/state")), "in_sync").expect("writes");
                     }

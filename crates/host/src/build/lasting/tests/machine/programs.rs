@@ -53,6 +53,12 @@ impl Runner for Machine {
 }
 
 impl Machine {
+    /// A uuid that LVM draws.
+    fn draws(&self) -> String {
+        self.drawn.set(self.drawn.get() + 1);
+        format!("drawn-{}", self.drawn.get())
+    }
+
     /// What is made at `place` shows what was on its members before, where that is asked for.
     fn has_leftovers(&self, place: &str) {
         if self.leftovers.get() {
@@ -103,6 +109,9 @@ impl Machine {
             }
             ("mdadm", "--examine") => {
                 let disks = self.disks.borrow();
+                let named =
+                    last.strip_prefix("/dev/vol").map(|number| format!("/dev/disk/by-id/vol{number}"));
+                let last = named.as_deref().unwrap_or(last);
                 let Some(uuid) = disks.get(&format!("super:{last}")) else { return fail("no superblock") };
                 let how = disks.get(&format!("how:{uuid}")).cloned().unwrap_or_default();
                 let said = |option: &str, name: &str, before: &str| {
@@ -112,7 +121,16 @@ impl Machine {
                 let level = said("--level=", "Raid Level", "raid");
                 let [devices, chunk] = [("--raid-devices=", "Raid Devices"), ("--chunk=", "Chunk Size")]
                     .map(|(option, name)| said(option, name, ""));
-                (0, format!("MD_UUID={uuid}\n{level}{devices}{chunk}"))
+                let of = disks.get(&format!("copy:{last}")).map_or(last, String::as_str);
+                let members = how.split(' ').filter(|word| word.starts_with("/dev/disk"));
+                let (place, all) =
+                    (members.clone().position(|member| member == of).unwrap_or_default(), members.count());
+                let table = disks.get(&format!("table:{of}")).cloned().unwrap_or_else(|| "A".repeat(all));
+                let superblock = format!(
+                    "  Array UUID : {uuid}\n  Device UUID : of {of}\n  Device Role : Active device {place}\n  Array State : {table} ('A' == active)\n  \
+                     Events : 17\n  Update Time : today\n  Checksum : 1 - correct\n"
+                );
+                (0, format!("MD_UUID={uuid}\n{level}{devices}{chunk}{superblock}"))
             }
             ("mdadm", "--create") => {
                 let (device, uuid) = (words[1].to_owned(), option("--uuid").expect("has a uuid"));
@@ -171,18 +189,23 @@ impl Machine {
                 }
             }
             ("pvs", _) => {
-                let select = option("--select").unwrap_or_default();
+                let select = option("--select");
+                let is_wanted = |uuid: &str| {
+                    select.as_ref().is_none_or(|select| {
+                        *select == format!("pv_uuid={uuid}") || select.starts_with("vg_name")
+                    })
+                };
                 let disks = self.disks.borrow();
                 let found = disks.iter().filter_map(|(key, uuid)| Some((key.strip_prefix("pv:")?, uuid)));
-                let found = found.filter(|(device, uuid)| {
-                    exists(device) && (select == format!("pv_uuid={uuid}") || select.starts_with("vg_name"))
-                });
+                let found = found.filter(|(device, uuid)| exists(device) && is_wanted(uuid));
                 rows(
                     "pv",
                     found
                         .map(|(device, uuid)| {
+                            let group = disks.get(&format!("in:{device}")).cloned().unwrap_or_default();
+                            let (name, of) = group.split_once(' ').unwrap_or_default();
                             format!(
-                                "{{\"pv_name\":\"{device}\",\"pv_uuid\":\"{uuid}\",\"pv_pe_count\":\"7\"}}"
+                                "{{\"pv_name\":\"{device}\",\"pv_uuid\":\"{uuid}\",\"pv_pe_count\":\"7\",\"vg_name\":\"{name}\",\"vg_uuid\":\"{of}\"}}"
                             )
                         })
                         .collect(),
@@ -195,8 +218,12 @@ impl Machine {
             }
             ("vgcreate", _) if torn => (0, String::new()),
             ("vgcreate", _) => {
-                let members = words.iter().filter(|word| word.starts_with("/dev/")).count();
-                self.disks.borrow_mut().insert("pvs:data".into(), members.to_string());
+                let members: Vec<&&str> = words.iter().filter(|word| word.starts_with("/dev/")).collect();
+                let uuid = self.draws();
+                for member in &members {
+                    self.disks.borrow_mut().insert(format!("in:{member}"), format!("data {uuid}"));
+                }
+                self.disks.borrow_mut().insert("pvs:data".into(), members.len().to_string());
                 match self.disks.borrow_mut().insert("vg:data".into(), "x".into()) {
                     None => (0, String::new()),
                     Some(_) => fail("exists already"),
@@ -208,14 +235,20 @@ impl Machine {
             }
             ("vgremove", _) if self.disks.borrow().contains_key("lv:data/data") => fail("contains volumes"),
             ("vgremove", _) => {
-                self.disks.borrow_mut().retain(|key, _| key != "vg:data" && key != "pvs:data");
+                let is_its =
+                    |key: &String, value: &String| key.starts_with("in:") && value.starts_with("data ");
+                self.disks
+                    .borrow_mut()
+                    .retain(|key, value| key != "vg:data" && key != "pvs:data" && !is_its(key, value));
                 (0, String::new())
             }
             ("lvcreate", _) => {
+                let uuid = self.draws();
                 let mut disks = self.disks.borrow_mut();
                 // It wipes signatures.
                 disks.remove("on:/dev/data/data");
                 disks.insert("how:/dev/data/data".into(), words.join(" "));
+                disks.insert("uuid:data/data".into(), uuid);
                 if disks.insert("lv:data/data".into(), "1".into()).is_some() {
                     return fail("exists already");
                 }
@@ -252,6 +285,7 @@ impl Machine {
                 let disks = self.disks.borrow();
                 let there = disks.contains_key("lv:data/data");
                 let how = disks.get("how:/dev/data/data").cloned().unwrap_or_default();
+                let uuid = disks.get("uuid:data/data").cloned().unwrap_or_default();
                 let said = |option: &str| {
                     how.split(' ').skip_while(|word| *word != option).nth(1).unwrap_or("0k").to_owned()
                 };
@@ -259,7 +293,7 @@ impl Machine {
                     let stripes = how.matches("/dev/").count();
                     let (kind, size) = (said("--type"), said("--stripesize").replace('k', ".00k"));
                     format!(
-                        "{{\"lv_name\":\"data\",\"segtype\":\"{kind}\",\"stripes\":\"{stripes}\",\"stripe_size\":\"{size}\"}}"
+                        "{{\"lv_name\":\"data\",\"lv_uuid\":\"{uuid}\",\"segtype\":\"{kind}\",\"stripes\":\"{stripes}\",\"stripe_size\":\"{size}\"}}"
                     )
                 };
                 rows("lv", there.then(row).into_iter().collect())
@@ -323,6 +357,8 @@ impl Machine {
                     "mkswap" => "swap",
                     other => other.trim_start_matches("mkfs."),
                 };
+                let uuid = option("--uuid").or_else(|| option("-U")).or_else(|| option("uuid"));
+                let uuid = uuid.expect("has a uuid");
                 let mut disks = self.disks.borrow_mut();
                 // What was in it is gone.
                 disks.retain(|key, _| {
@@ -331,15 +367,15 @@ impl Machine {
                 });
                 disks.insert(
                     format!("on:{place}"),
-                    if torn { kind.to_owned() } else { format!("{kind} {label}") },
+                    if torn { kind.to_owned() } else { format!("{kind} {label} {uuid}") },
                 );
                 (0, String::new())
             }
-            ("blkid", _) => match self.disks.borrow().get(&format!("on:{place}")).map(|on| {
-                on.split_once(' ').map(|(kind, label)| (kind.to_owned(), label.to_owned())).ok_or(on.clone())
-            }) {
-                Some(Ok((kind, label))) => (0, format!("TYPE={kind}\nLABEL={label}\n")),
-                Some(Err(kind)) => (0, format!("TYPE={kind}\n")),
+            ("blkid", _) => match self.disks.borrow().get(&format!("on:{place}")) {
+                Some(on) => {
+                    let fields = ["TYPE", "LABEL", "UUID"].into_iter().zip(on.split(' '));
+                    (0, fields.map(|(field, value)| format!("{field}={value}\n")).collect())
+                }
                 None => (2, String::new()),
             },
             ("wipefs", _) if is_held(last) => fail("Device or resource busy"),

@@ -1,0 +1,330 @@
+//! Whose something is that has an identity or a name of ours. Uuids are copied with disks and names are given anew: ours is only what is on the
+//! very devices that the record names, and nothing but them.
+
+use super::super::{identity, lvm, mdadm, undo};
+use super::refuse::base;
+use super::{Failure, Keeper};
+use crate::probe::{Content, signature, tables};
+use ebbtide_model::plan::build::{BuildAction, BuildStep, BuildUndo};
+use ebbtide_provision::Record;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Something that has an identity or a name of ours, and is not what was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Other {
+    /// What it is, in words, with the devices.
+    pub(super) what: String,
+    /// Whether it has the data of what was made all the same.
+    pub(super) has_data: bool,
+}
+
+impl Other {
+    fn new(what: String) -> Option<Other> {
+        Some(Other { what, has_data: false })
+    }
+}
+
+impl Keeper<'_> {
+    /// What is in the place of what `step` made and is not that; nothing where it is that, or nothing is there.
+    pub(super) fn whose(&self, record: &Record, step: &BuildStep) -> Result<Option<Other>, Failure> {
+        let Some(undo) = &step.undo else { return Ok(None) };
+        match undo {
+            BuildUndo::StopMd { device, uuid, members } => self.whose_array(step, device, uuid, members),
+            BuildUndo::RemovePv { device, uuid } => {
+                let is_here = |pv: &lvm::Physical| {
+                    pv.uuid == *uuid && self.leads(&pv.device) && !self.is_same(&pv.device, device)
+                };
+                let other = lvm::physical(self.runner)?.into_iter().find(is_here);
+                Ok(other.and_then(|pv| {
+                    Other::new(format!(
+                        "the physical volume of {device} is on {}, which is no member",
+                        pv.device
+                    ))
+                }))
+            }
+            BuildUndo::RemoveVg { name } => self.whose_group(record, name),
+            BuildUndo::RemoveLv { volume } => self.whose_volume(record, volume),
+            BuildUndo::WipeContent { device, label, .. } => Ok(self.whose_content(step, device, label)),
+            BuildUndo::CloseCrypt { name, of } => {
+                let other = identity::other_mapping(&self.sys, name, of.as_ref());
+                Ok(other.and_then(|other| Other::new(other.what)))
+            }
+            BuildUndo::SwapOff { device, label } => {
+                let other = self.swaps(label).into_iter().find(|swap| !self.is_same(swap, device));
+                Ok(other
+                    .and_then(|other| Other::new(format!("{other} is a copy of the swap space {device}"))))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// For each step, whose its place is where that is not ours, or what it stands on is not. Content alone makes nothing somebody's: it is on our
+    /// device.
+    pub(super) fn others(&self, record: &Record) -> Result<Vec<Option<Other>>, Failure> {
+        let steps = &record.desired.build.steps;
+        let mut others: Vec<Option<Other>> = Vec::new();
+        for step in steps {
+            let below = step.undo.as_ref().and_then(|undo| {
+                let stands_on = |below: &BuildStep| match (undo, &below.undo) {
+                    (BuildUndo::RestoreQueue { set, .. }, Some(_)) => {
+                        base(steps, &set.device).is_some_and(|base| steps[base] == *below)
+                    }
+                    (undo, Some(below)) => undo.stands_on(below),
+                    (_, None) => false,
+                };
+                steps
+                    .iter()
+                    .zip(&others)
+                    .find(|(below, other)| other.is_some() && stands_on(below))?
+                    .1
+                    .clone()
+            });
+            let is_content = matches!(step.undo, Some(BuildUndo::WipeContent { .. }));
+            others.push(match below {
+                Some(below) => Some(below),
+                None if is_content => None,
+                None => self.whose(record, step)?,
+            });
+        }
+        Ok(others)
+    }
+
+    /// Whether `device` leads to a device that is there.
+    fn leads(&self, device: &str) -> bool {
+        self.kernel_name(device).is_some()
+    }
+
+    /// Whether two paths lead to one device that is there.
+    pub(super) fn is_same(&self, one: &str, other: &str) -> bool {
+        let name = self.kernel_name(one);
+        name.is_some() && name == self.kernel_name(other)
+    }
+
+    fn whose_array(
+        &self,
+        step: &BuildStep,
+        device: &str,
+        uuid: &str,
+        members: &[String],
+    ) -> Result<Option<Other>, Failure> {
+        let arrays = mdadm::arrays(&self.sys, self.runner, uuid)?;
+        let strangers = |array: &String| mdadm::strangers(&self.sys, array, members);
+        let has_own = arrays.iter().any(|array| strangers(array).is_empty());
+        // A copy that runs beside it, under another name, is in nobody's way.
+        let is_other = |array: &&String| {
+            !strangers(array).is_empty() && (!has_own || self.kernel_name(device).as_ref() == Some(array))
+        };
+        let Some(array) = arrays.iter().find(is_other) else { return Ok(None) };
+        let md = self.sys.sys.join("block").join(array).join("md");
+        let is_in = |path: &String| {
+            self.kernel_name(path).is_some_and(|name| md.join(format!("dev-{name}")).exists())
+        };
+        let (inside, outside): (Vec<&String>, Vec<&String>) = members.iter().partition(|path| is_in(path));
+        let mut known = Vec::new();
+        for path in outside {
+            known.extend(self.superblock(path)?.map(|found| found.member));
+        }
+        let paths: Vec<String> = strangers(array).iter().map(|name| format!("/dev/{name}")).collect();
+        let (mut is_copy, mut is_told) = (false, true);
+        for path in &paths {
+            let found = self.superblock(path)?;
+            is_told &= found.is_some();
+            is_copy |= found.is_some_and(|found| known.contains(&found.member));
+        }
+        let has_data = !inside.is_empty() || is_told && !is_copy;
+        let paths = paths.join(", ");
+        let what = match () {
+            () if is_copy => format!(
+                "/dev/{array} has the uuid of {device} and stands on {paths}: copies of its members, which the design does not name"
+            ),
+            () => format!(
+                "/dev/{array} has the uuid of {device} and stands on {paths}, which the design does not name"
+            ),
+        };
+        let shrink = match &step.action {
+            BuildAction::Run { arguments, .. }
+                if inside.len() == members.len() && arguments.iter().any(|word| word == "--level=1") =>
+            {
+                let out: Vec<String> = strangers(array)
+                    .iter()
+                    .map(|name| format!("--fail /dev/{name} --remove /dev/{name}"))
+                    .collect();
+                format!(
+                    "; `mdadm {device} {}` and `mdadm --grow {device} --raid-devices={}` make it what it was",
+                    out.join(" "),
+                    members.len()
+                )
+            }
+            _ => String::new(),
+        };
+        Ok(Some(Other { what: what + &shrink, has_data }))
+    }
+
+    /// The physical volumes that the group `name` was made of: devices and uuids.
+    fn physical_of<'a>(&self, record: &'a Record, name: &str) -> Vec<(&'a str, &'a str)> {
+        let mut own = Vec::new();
+        for undo in record.desired.build.steps.iter().filter_map(|step| step.undo.as_ref()) {
+            match undo {
+                BuildUndo::RemovePv { device, uuid } => own.push((device.as_str(), uuid.as_str())),
+                BuildUndo::RemoveVg { name: made } if made == name => break,
+                BuildUndo::RemoveVg { .. } => own.clear(),
+                _ => {}
+            }
+        }
+        own
+    }
+
+    fn whose_group(&self, record: &Record, name: &str) -> Result<Option<Other>, Failure> {
+        let all = lvm::physical(self.runner)?;
+        let own = self.physical_of(record, name);
+        let has_uuid = |pv: &lvm::Physical| own.iter().any(|(_, uuid)| pv.uuid == *uuid);
+        let is_own = |pv: &&lvm::Physical| {
+            let of = own.iter().find(|(_, uuid)| pv.uuid == *uuid);
+            of.is_some_and(|(device, _)| !self.leads(&pv.device) || self.is_same(&pv.device, device))
+        };
+        let (named, elsewhere): (Vec<_>, Vec<_>) = all.iter().partition(|pv| pv.group == name);
+        let uuids: BTreeSet<&str> = named.iter().map(|pv| pv.group_uuid.as_str()).collect();
+        let known = record.lvm.get(name).map(String::as_str);
+        let devices =
+            |pvs: &[&lvm::Physical]| pvs.iter().map(|pv| pv.device.clone()).collect::<Vec<_>>().join(", ");
+        let strangers: Vec<&lvm::Physical> = named.iter().copied().filter(|pv| !is_own(pv)).collect();
+        let is_its = known.is_some_and(|known| uuids.contains(known));
+        let renamed: Vec<&lvm::Physical> = elsewhere
+            .into_iter()
+            .filter(|pv| !pv.group.is_empty() && (has_uuid(pv) || known == Some(pv.group_uuid.as_str())))
+            .collect();
+        let renamed = renamed.first().map_or_else(String::new, |pv| {
+            format!(
+                "the volume group on {} is called {} now (`vgrename {} {name}`)",
+                devices(&renamed),
+                pv.group,
+                pv.group
+            )
+        });
+        let and = if renamed.is_empty() { String::new() } else { format!("; {renamed}") };
+        Ok(match named.is_empty() {
+            true if renamed.is_empty() => None,
+            true => Other::new(renamed),
+            false if uuids.len() > 1 => {
+                Other::new(format!("there is more than one volume group {name}: on {}{and}", devices(&named)))
+            }
+            false if !strangers.is_empty() => Some(Other {
+                what: format!(
+                    "the volume group {name} stands on {}, which the design does not name{and}",
+                    devices(&strangers)
+                ),
+                has_data: is_its,
+            }),
+            false if known.is_some() && !is_its => Other::new(format!(
+                "the volume group {name} on {} is not the one that was made: its UUID is another",
+                devices(&named)
+            )),
+            false => None,
+        })
+    }
+
+    fn whose_volume(&self, record: &Record, volume: &str) -> Result<Option<Other>, Failure> {
+        let (group, name) = volume.split_once('/').unwrap_or((volume, ""));
+        if let Some(other) = self.whose_group(record, group)? {
+            return Ok(Some(other));
+        }
+        let Some(known) = record.lvm.get(volume) else { return Ok(None) };
+        let all = lvm::logical(self.runner, group)?;
+        let is_named = all.iter().any(|found| found.name == name);
+        let made = all.iter().find(|found| found.uuid == *known);
+        Ok(match made {
+            Some(found) if found.name == name => None,
+            Some(found) => Other::new(format!(
+                "the logical volume {volume} is called {group}/{0} now (`lvrename {group} {0} {name}`)",
+                found.name
+            )),
+            None if is_named => Other::new(format!(
+                "the logical volume {volume} is not the one that was made: its UUID is another"
+            )),
+            None => None,
+        })
+    }
+
+    /// Notes by which uuid LVM knows what `step` has made, where that is not noted yet; whether that is new.
+    pub(super) fn note_uuid(&self, record: &mut Record, step: &BuildStep) -> Result<bool, Failure> {
+        let (name, uuid) = match &step.undo {
+            Some(BuildUndo::RemoveVg { name }) if !record.lvm.contains_key(name) => {
+                let found = lvm::physical(self.runner)?.into_iter().find(|pv| pv.group == *name);
+                (name, found.map(|pv| pv.group_uuid))
+            }
+            Some(BuildUndo::RemoveLv { volume }) if !record.lvm.contains_key(volume) => {
+                let (group, name) = volume.split_once('/').unwrap_or((volume, ""));
+                let found = lvm::logical(self.runner, group)?.into_iter().find(|found| found.name == name);
+                (volume, found.map(|found| found.uuid))
+            }
+            _ => return Ok(false),
+        };
+        let uuid = uuid.filter(|uuid| !uuid.is_empty());
+        Ok(uuid.map(|uuid| record.lvm.insert(name.clone(), uuid)).is_some())
+    }
+
+    /// Content with the label of what `step` makes and another UUID.
+    fn whose_content(&self, step: &BuildStep, device: &str, label: &str) -> Option<Other> {
+        let found = undo::to_wipe(&self.sys, self.runner, device, label, None).ok()?;
+        let (wanted, is) = (uuid_made(&step.action)?, found.uuid?);
+        if is.eq_ignore_ascii_case(wanted) {
+            return None;
+        }
+        let kind = &found.kind;
+        let command = match kind.as_str() {
+            "ext2" | "ext3" | "ext4" => Some("tune2fs -U"),
+            "xfs" => Some("xfs_admin -U"),
+            "btrfs" => Some("btrfstune -U"),
+            "swap" => Some("swaplabel -U"),
+            _ => None,
+        };
+        let mend = command.map_or_else(String::new, |command| {
+            format!(
+                "; the line of /etc/fstab does not find it at boot. Where it is that very {kind}, `{command} {wanted} {device}` gives it its UUID back, unmounted"
+            )
+        });
+        Some(Other {
+            what: format!(
+                "{device} carries {kind} with the label {label}, the UUID {is} and not {wanted}{mend}"
+            ),
+            has_data: command.is_some(),
+        })
+    }
+
+    /// Devices of swap spaces with `label` that are on.
+    pub(super) fn swaps(&self, label: &str) -> Vec<String> {
+        let carries = |path: &String| {
+            let content = signature::read(self.runner, &self.sys.at(Path::new(path)));
+            matches!(content, Content::Signature(found) if found.label.as_deref() == Some(label))
+        };
+        tables::swaps_of(&self.sys).into_iter().map(|swap| swap.path).filter(carries).collect()
+    }
+
+    /// Putting `undo`'s step back on the devices that it names, and on no others.
+    pub(super) fn put_back_here(&self, undo: &BuildUndo) -> Result<undo::Outcome, Failure> {
+        let (sys, runner) = (&self.sys, self.runner);
+        Ok(match undo {
+            BuildUndo::StopMd { uuid, members, .. } => {
+                match mdadm::stop(sys, runner, uuid, members, mdadm::Reach::Listed)? {
+                    true => undo::Outcome::Done,
+                    false => undo::Outcome::Before,
+                }
+            }
+            BuildUndo::SwapOff { device, label }
+                if !self.swaps(label).iter().any(|swap| self.is_same(swap, device)) =>
+            {
+                undo::Outcome::Before
+            }
+            _ => undo::undo(sys, runner, undo)?,
+        })
+    }
+}
+
+/// The UUID that `action` gives to the content that it makes.
+fn uuid_made(action: &BuildAction) -> Option<&str> {
+    let BuildAction::Run { arguments, .. } = action else { return None };
+    let after = |option: &str| arguments.iter().skip_while(|word| *word != option).nth(1).map(String::as_str);
+    let of_xfs = || arguments.iter().find_map(|word| word.strip_prefix("uuid="));
+    after("--uuid").or_else(|| after("-U")).or_else(of_xfs)
+}

@@ -5,7 +5,7 @@ mod common;
 
 use common::{Home, status, stderr, until_true};
 use serde_json::Value;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -215,10 +215,11 @@ fn a_job_of_a_shell_s_is_refused() {
 }
 
 /// As `su`, `script` and `nsenter` do: a parent that stops itself when its child is stopped, and then wakes that.
-const STOPS_ITSELF: &str = "import os, signal, sys
+const STOPS_ITSELF: &str = "import os, signal, sys, time
 child = os.fork()
 if child == 0:
     open('child', 'w').write(str(os.getpid()) + '\\n')
+    while not os.path.exists('go'): time.sleep(0.05)
     for _ in range(60):
         os.write(os.open('f', os.O_WRONLY | os.O_CREAT | os.O_APPEND), bytes(131072))
     os._exit(5)
@@ -232,28 +233,23 @@ while True:
 #[test]
 fn a_parent_that_stops_itself_is_woken() {
     // The whole of it, and its child alone, which has it above.
-    for whose in ["own", "child"] {
+    for is_whole in [true, false] {
         let home = Home::new();
         home.write("stops.py", STOPS_ITSELF);
-        let mut other = start(&format!(
-            "cd {}; while [ ! -e go ]; do sleep 0.05; done; exec python3 stops.py",
-            home.path(".").display()
-        ));
-        let own = other.0.id();
-        let held =
-            |pid: &str| home.interruptible(&format!("limit -q --write 3MB --pid {pid}")).spawn().unwrap();
-        let mut ebb = None;
-        if whose == "own" {
-            ebb = Some(held(&own.to_string()));
-        }
+        let mut other = start(&format!("cd {}; exec python3 stops.py", home.path(".").display()));
+        let child = || std::fs::read_to_string(home.path("child")).unwrap_or_default();
+        until_true("a child", || child().ends_with('\n'));
+        let pid = if is_whole { other.0.id().to_string() } else { child().trim().to_owned() };
+        let mut ebb = home.interruptible(&format!("limit --write 3MB --pid {pid}"));
+        let mut ebb = ebb.stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(ebb.stderr.take().unwrap());
+        let mut line = String::new();
+        said.read_line(&mut line).unwrap();
+        assert!(line.contains("holding write"), "{line}");
         home.write("go", "");
-        if whose == "child" {
-            let pid = || std::fs::read_to_string(home.path("child")).unwrap_or_default();
-            until_true("a child", || pid().ends_with('\n'));
-            ebb = Some(held(pid().trim()));
-        }
-        assert_eq!(other.0.wait().unwrap().code(), Some(5), "{whose}");
-        ebb.unwrap().wait().unwrap();
+        assert_eq!(other.0.wait().unwrap().code(), Some(5), "whole: {is_whole}");
+        said.read_to_string(&mut line).unwrap();
+        assert_eq!(ebb.wait().unwrap().code(), Some(0), "{line}");
     }
 }
 
@@ -420,13 +416,10 @@ fn a_dump_of_a_database_is_whole() {
     }
 }
 
-/// A program that writes for as long as it is let, and notes when it has written all.
+/// A program that writes until it is told that it is enough, and then notes that it has ended.
 fn writer(home: &Home) -> String {
-    let place = home.path(".");
-    format!(
-        "cd {}; dd if=/dev/zero of=big bs=64k count=960 iflag=fullblock 2>/dev/null; touch done",
-        place.display()
-    )
+    let write = "dd if=/dev/zero of=big bs=64k count=32 iflag=fullblock 2>/dev/null";
+    format!("cd {}; while [ ! -e enough ]; do {write}; done; touch done", home.path(".").display())
 }
 
 #[test]
@@ -437,6 +430,7 @@ fn a_command_is_awake_after_a_kill() {
     std::thread::sleep(Duration::from_millis(300));
     ebb.kill().unwrap();
     ebb.wait().unwrap();
+    home.write("enough", "");
     until_true("its end", || home.path("done").exists());
     let cleanup = home.ebb("cleanup").output().unwrap();
     assert_eq!(status(&cleanup), 0, "{}", stderr(&cleanup));
@@ -460,7 +454,7 @@ fn start(script: &str) -> Other {
 #[test]
 fn a_process_is_awake_after_a_kill_and_after_its_release() {
     let home = Home::new();
-    let mut other = start(&format!("sleep 0.3; {}", writer(&home)));
+    let mut other = start(&writer(&home));
     let held = |name: &str| {
         let mut command = home.interruptible(&format!("limit -q --write 1MB --pid {name}"));
         command.spawn().unwrap()
@@ -471,6 +465,7 @@ fn a_process_is_awake_after_a_kill_and_after_its_release() {
     until_true("a stop", || state(other.0.id()) == Some('T'));
     ebb.kill().unwrap();
     ebb.wait().unwrap();
+    home.write("enough", "");
     until_true("its end", || home.path("done").exists());
     assert_eq!(other.0.wait().unwrap().code(), Some(0));
 

@@ -5,6 +5,7 @@ use super::apply::APPLY;
 use super::{Failure, Keeper};
 use crate::attach;
 use crate::mounting;
+use crate::probe::tables;
 use crate::sys::md::Synced;
 use crate::{at_work, sys};
 use ebbtide_model::plan::build::{BuildAction, BuildStep, BuildUndo};
@@ -144,25 +145,32 @@ impl Keeper<'_> {
         })
     }
 
+    /// How a member is by the kernel's own files; nothing where it is not there.
+    pub fn state_by_kernel(&self, member: &Member) -> Option<MemberState> {
+        let name = self.kernel_name(&member.path)?;
+        let class = self.sys.sys.join("class/block");
+        let mut holders = sys::names(&class.join(&name).join("holders")).into_iter();
+        let state =
+            holders.find_map(|array| sys::word(&class.join(array).join(format!("md/dev-{name}/state"))));
+        let has = |word: &str| state.as_ref().is_some_and(|state| state.split(',').any(|part| part == word));
+        Some(match () {
+            () if !self.answers(&name) => MemberState::Unreachable,
+            () if has("faulty") => MemberState::Faulty,
+            () if has("spare") => MemberState::Resyncing,
+            () => MemberState::InUse,
+        })
+    }
+
     /// [`look`](Self::look) where these members, by their places, do not answer: whoever asks them, or the array, may wait for ever. So only
     /// the kernel's own files are read.
     pub fn look_without(&self, record: &Record, silent: &BTreeSet<usize>, waited: Duration) -> ArraySeen {
-        let class = self.sys.sys.join("class/block");
-        let state_of = |member: &Member| {
-            let name = self.kernel_name(&member.path)?;
-            let mut holders = sys::names(&class.join(&name).join("holders")).into_iter();
-            let word =
-                holders.find_map(|array| sys::word(&class.join(array).join(format!("md/dev-{name}/state"))));
-            Some(match word {
-                Some(word) if word.split(',').any(|part| part == "faulty") => MemberState::Faulty,
-                Some(word) if word.split(',').any(|part| part == "spare") => MemberState::Resyncing,
-                _ => MemberState::InUse,
-            })
-        };
         let desired = &record.desired;
         let members = desired.members.iter().enumerate().map(|(place, member)| {
-            let state =
-                if silent.contains(&place) { Some(MemberState::Unreachable) } else { state_of(member) };
+            let state = if silent.contains(&place) {
+                Some(MemberState::Unreachable)
+            } else {
+                self.state_by_kernel(member)
+            };
             MemberSeen { state, ..MemberSeen::default() }
         });
         let seconds = waited.as_secs();

@@ -12,9 +12,9 @@ pub mod plan;
 pub mod volumes;
 
 pub use out::{
-    Lines, answer, command_line, is_in_foreground, pass_on, print, print_data, print_json, print_more,
-    print_more_data, print_styled, say, say_status, stderr_is_terminal, stdout_is_terminal, stdout_size,
-    stdout_width, tell_panics, to_program,
+    Lines, answer, command_line, pass_on, print, print_data, print_json, print_more, print_more_data,
+    print_styled, say, stderr_is_terminal, stdout_is_terminal, stdout_size, stdout_width, tell_panics,
+    to_program,
 };
 
 use crate::error::CliError;

@@ -152,6 +152,8 @@ fn start(
 
 /// Most bytes of each stream of a program that are kept: what is read of programs has some hundred KiB.
 const SAID_MOST: u64 = 64 << 20;
+/// How long a program is waited for that was killed.
+const LAST: Duration = Duration::from_secs(2);
 /// How often it is asked whether a program is still waited for.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
@@ -223,7 +225,11 @@ pub fn end_group(child: &mut Child) {
         return;
     }
     let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
-    let _ = child.wait();
+    // One that waits for a device that does not answer ends when that does; the system waits for it then.
+    let begun = Instant::now();
+    while matches!(child.try_wait(), Ok(None)) && begun.elapsed() < LAST {
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 impl Runner for Real {

@@ -253,15 +253,58 @@ pub fn check_name(name: &str) -> Result<(), ProvisionError> {
     }
     // md reads `mdN` as a number, and `control` is the device mapper's own (/dev/mapper/control).
     let number = name.strip_prefix("md").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()));
-    if number || name == "control" {
-        return fail("is one of the kernel's own");
+    if number || OF_DEV.contains(&name) {
+        return fail("is one of the kernel's own in /dev: choose another, such as data");
     }
     Ok(())
 }
 
+/// Names of files and directories of /dev and /dev/mapper: a volume group is a directory of /dev.
+const OF_DEV: [&str; 38] = [
+    "block",
+    "bsg",
+    "btrfs",
+    "bus",
+    "char",
+    "console",
+    "control",
+    "core",
+    "cpu",
+    "disk",
+    "dri",
+    "fd",
+    "full",
+    "fuse",
+    "hugepages",
+    "hwrng",
+    "initctl",
+    "input",
+    "kmsg",
+    "kvm",
+    "log",
+    "loop",
+    "mapper",
+    "mem",
+    "mqueue",
+    "net",
+    "null",
+    "ptmx",
+    "pts",
+    "random",
+    "shm",
+    "snd",
+    "stderr",
+    "stdin",
+    "stdout",
+    "tty",
+    "urandom",
+    "zero",
+];
+
 /// Places that a mount would hide or break.
-const NO_MOUNTPOINTS: [&str; 10] =
-    ["/", "/bin", "/boot", "/dev", "/etc", "/lib", "/proc", "/run", "/sys", "/usr"];
+const NO_MOUNTPOINTS: [&str; 6] = ["/", "/bin", "/boot", "/etc", "/lib", "/usr"];
+/// Places whose directories are the kernel's, or gone after a reboot.
+const NOT_KEPT: [&str; 5] = ["/dev", "/proc", "/run", "/sys", "/tmp"];
 
 /// Whether a file system can be mounted at `path` for good.
 ///
@@ -281,6 +324,9 @@ pub fn check_mountpoint(path: &Path) -> Result<(), ProvisionError> {
     }
     if NO_MOUNTPOINTS.iter().any(|place| Path::new(place) == path) {
         return fail("is the system's own: choose another, such as /data");
+    }
+    if NOT_KEPT.iter().any(|place| path.starts_with(place)) {
+        return fail("is the system's own, or gone after a reboot: choose another, such as /data");
     }
     Ok(())
 }

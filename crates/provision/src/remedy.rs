@@ -3,7 +3,40 @@
 use crate::Record;
 use crate::hosts::{HostState, HostStatus};
 use crate::member::{Carried, MemberSeen, MemberState, MemberStatus};
-use ebbtide_model::plan::build::BuildUndo;
+use ebbtide_model::plan::build::{BuildStep, BuildUndo};
+use ebbtide_model::shown::Shown;
+
+/// What to do where an array of `record` has thrown out more members than it can lose, and all of them are there: no member comes back by itself then.
+pub(crate) fn lost(record: &Record, members: &[MemberStatus]) -> Option<String> {
+    let of_step = |step: &BuildStep| match &step.undo {
+        Some(BuildUndo::StopMd { device, uuid, members }) => {
+            Some((device.clone(), uuid.clone(), members.clone()))
+        }
+        _ => None,
+    };
+    let state = |path: &String| members.iter().find(|member| member.path == *path).map(|member| member.state);
+    let is_thrown_out = |path: &String| state(path) == Some(MemberState::Faulty);
+    let steps = record.desired.build.steps.iter().filter(|step| !record.desired.is_across_hosts(step));
+    let (device, uuid, paths) =
+        steps.filter_map(of_step).find(|(.., paths)| paths.iter().any(is_thrown_out))?;
+    if !paths.iter().all(|path| {
+        matches!(state(path), Some(MemberState::InUse | MemberState::Faulty | MemberState::Unused))
+    }) {
+        return None;
+    }
+    let unmount = record
+        .desired
+        .build
+        .mountpoint
+        .as_ref()
+        .map_or_else(String::new, |at| format!("`umount {}`, ", at.shown()));
+    Some(format!(
+        "{device} has thrown out more members than it can lose. See why (cables, a controller, `dmesg`) first. Then {unmount}`mdadm --stop {device}` \
+         and `mdadm --assemble --force {device} --uuid={uuid} {}`. That takes members with different states for one: what was written after \
+         the first one was out may be damaged. Check the file system before you mount it, and copy what matters first",
+        paths.join(" ")
+    ))
+}
 
 /// What to do for the `members` of `record` that are not in use and do not come back by themselves: a sentence for each, one for all those of a host
 /// that is gone. Those of a host that was taken out on purpose need nothing. The array itself is not running where it is `missing`.

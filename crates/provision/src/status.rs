@@ -3,7 +3,7 @@
 use crate::attached::{Attached, Link};
 use crate::hosts::{self, HostStatus};
 use crate::member::{MemberSeen, MemberState, MemberStatus};
-use crate::remedy::remedies;
+use crate::remedy::{lost, remedies};
 use crate::{AtWork, Record, can_lose};
 use ebbtide_model::shown::{Exposition, Shown, columns};
 use ebbtide_model::units::format_count;
@@ -146,9 +146,11 @@ impl Array {
         } else {
             State::Healthy
         };
-        let remedies = match seen.elsewhere {
-            true => Vec::new(),
-            false => remedies(record, &members, &seen.members, &hosts, seen.missing),
+        let is_lost = !seen.missing && can_lose.is_none();
+        let remedies = match lost(record, &members).filter(|_| is_lost) {
+            _ if seen.elsewhere => Vec::new(),
+            Some(lost) => vec![lost],
+            None => remedies(record, &members, &seen.members, &hosts, seen.missing),
         };
         Array {
             name: desired.name.clone(),
@@ -359,6 +361,7 @@ mod tests {
             can_lose: None,
             hosts: Vec::new(),
             can_lose_hosts: None,
+            elsewhere: false,
             doing: vec![
                 Activity { action: "recover".to_owned(), done: Some(0.25) },
                 Activity { action: "check".to_owned(), done: None },

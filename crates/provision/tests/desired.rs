@@ -141,6 +141,8 @@ fn what_cannot_stay_is_refused_with_what_to_write() {
         (refused(&with("filesystem = \"xfs\""), None), "--mount /data"),
         (refused(&with("filesystem = \"xfs\""), Some("data")), "begin it with /"),
         (refused(&with("filesystem = \"xfs\""), Some("/usr")), "the system's own"),
+        (refused(&with("filesystem = \"xfs\""), Some("/dev/data")), "gone after a reboot"),
+        (refused(&with("filesystem = \"xfs\""), Some("/tmp/a/b")), "gone after a reboot"),
         (refused(&with("filesystem = \"xfs\""), Some("/data/../etc")), "has .. in it"),
         (refused(&with("filesystem = \"xfs\""), Some("/a\nb")), "cannot hold"),
         (refused(&with("encryption = { format = \"luks2\", key = \"prompt\" }"), None), "key_file"),
@@ -151,11 +153,41 @@ fn what_cannot_stay_is_refused_with_what_to_write() {
     ] {
         assert!(said.contains(wanted), "{said}");
     }
-    for name in ["", "1data", "Data", "data-1", "md0", "md", "control", "a_name_that_is_far_too_long"] {
+    for name in [
+        "",
+        "1data",
+        "Data",
+        "data-1",
+        "md0",
+        "md",
+        "control",
+        "disk",
+        "shm",
+        "null",
+        "a_name_that_is_far_too_long",
+    ] {
         assert!(check_name(name).is_err_and(|error| error.to_string().contains("--name")), "{name}");
     }
     for name in ["data", "md_data", "d2"] {
         assert_eq!(check_name(name), Ok(()), "{name}");
+    }
+}
+
+#[test]
+fn more_members_than_an_array_can_lose_come_back_together() {
+    use MemberState::{Faulty, InUse, Unreachable};
+    let design = "layout = \"raid5\"\nmembers = [\"v0\", \"v1\", \"v2\"]\nfilesystem = \"ext4\"";
+    let record = Record::new(ordered(design, Class::Persistent, Some("/data"), &debian()).expect("can stay"));
+    let remedies = |states: &[MemberState]| seen(&record, states, false).remedies;
+    let lost = remedies(&[Faulty, Faulty, InUse]);
+    assert!(lost.len() == 1 && lost[0].contains("`umount /data`, `mdadm --stop /dev/md/data`"), "{lost:?}");
+    assert!(
+        lost[0].contains("--assemble --force /dev/md/data --uuid=") && lost[0].contains("may be damaged"),
+        "{lost:?}"
+    );
+    // One is no loss yet, and one that does not answer comes first.
+    for states in [[Faulty, InUse, InUse], [Faulty, Unreachable, InUse]] {
+        assert!(!remedies(&states).iter().any(|line| line.contains("--force")), "{states:?}");
     }
 }
 

@@ -14,7 +14,6 @@ pub mod nvme;
 pub mod ring;
 pub mod sigbus;
 pub mod signals;
-pub mod socket;
 pub mod streams;
 pub mod task;
 pub mod tsc;

@@ -110,11 +110,7 @@ enum Command {
     Limit(limit::LimitArgs),
     /// Wakes what `ebb limit` stopped when that is killed
     #[command(name = limit::GUARDIAN, hide = true)]
-    LimitGuardian {
-        /// Whom it guards, for others to see
-        #[arg(num_args = 3)]
-        shown: Vec<u64>,
-    },
+    LimitGuardian,
     Man(man::ManArgs),
     Monitor(monitor::MonitorArgs),
     Plan(plan::PlanArgs),
@@ -219,7 +215,7 @@ fn run(command: &Command, globals: &Globals) -> Result<ExitCode, CliError> {
         Command::Lab(args) => lab::run(args, globals),
         Command::Layouts(args) => layouts::run(args, globals),
         Command::Limit(args) => limit::run(args, globals),
-        Command::LimitGuardian { .. } => limit::guard(),
+        Command::LimitGuardian => limit::guard(),
         Command::Man(args) => man::run(args, globals.quiet, Cli::command()),
         Command::Monitor(args) => monitor::run(args, globals),
         Command::Plan(args) => plan::run(args, globals),

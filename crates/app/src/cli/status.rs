@@ -6,14 +6,17 @@ use crate::{attaching, keeping, views};
 use clap::Args;
 use ebbtide_host::attach::Real;
 use ebbtide_host::build::lasting::{Failure, Keeper};
+use ebbtide_host::command::{CommandError, Runner, Within};
 use ebbtide_host::probe;
 use ebbtide_host::sys::Sys;
 use ebbtide_model::shown::Shown;
-use ebbtide_provision::Record;
 use ebbtide_provision::status::{Array, ArraySeen, Status};
+use ebbtide_provision::{Member, MemberState, Record};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 /// Show the state of what `ebb apply` made (members, remaining redundancy, resync, errors, what has drifted) and of what `ebb attach` attached
 ///
@@ -90,11 +93,42 @@ pub fn run(args: &StatusArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     })
 }
 
+/// How long a member may take for one block.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The members of `record`, by their places, of which a block cannot be read in time, past the cache: asked by other processes, all at once, since
+/// nobody can take back what waits for a device. Of those that the kernel knows to be away nothing waits.
+fn silent(keeper: &Keeper<'_>, record: &Record) -> BTreeSet<usize> {
+    let stop = AtomicBool::new(false);
+    let asks = &|path: &str| {
+        let from = format!("if={path}");
+        let words = [&from, "of=/dev/null", "bs=4096", "count=1", "iflag=direct", "status=none"];
+        let runner = Within { stop: &stop, patience: PATIENCE, most: 1 << 16 };
+        matches!(runner.run("dd", &words), Err(CommandError::GivenUp { .. }))
+    };
+    let is_there = |member: &Member| {
+        !matches!(keeper.state_by_kernel(member), None | Some(MemberState::Unreachable | MemberState::Faulty))
+    };
+    let members: Vec<(usize, &Member)> =
+        record.desired.members.iter().enumerate().filter(|(_, member)| is_there(member)).collect();
+    std::thread::scope(|scope| {
+        let asked: Vec<_> = members
+            .into_iter()
+            .map(|(place, member)| (place, scope.spawn(move || asks(&member.path))))
+            .collect();
+        asked.into_iter().filter_map(|(place, asked)| asked.join().ok()?.then_some(place)).collect()
+    })
+}
+
 /// How the array of `record` is.
 ///
 /// # Errors
 /// When a program that is asked fails.
 pub(super) fn array(keeper: &Keeper<'_>, record: &Record) -> Result<Array, Failure> {
+    let silent = silent(keeper, record);
+    if !silent.is_empty() {
+        return Ok(Array::of(record, keeper.look_without(record, &silent, PATIENCE)));
+    }
     let mut seen = keeper.look(record)?;
     ask_health(record, &mut seen);
     Ok(Array::of(record, seen))

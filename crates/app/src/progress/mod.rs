@@ -1,6 +1,5 @@
 //! Progress of a session: lines on a terminal while it runs, remarks where something fails.
 
-pub mod limit;
 mod line;
 
 use crate::views::{say, stderr_is_terminal};

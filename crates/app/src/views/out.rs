@@ -18,8 +18,7 @@ use crate::error::CliError;
 use ebbtide_host::output_was_closed;
 use ebbtide_lab::guest::Stream;
 use ebbtide_model::shown::{Styled, escape, is_control, json, shortened};
-use rustix::process::getpgrp;
-use rustix::termios::{isatty, tcgetpgrp, tcgetwinsize};
+use rustix::termios::{isatty, tcgetwinsize};
 use serde_json::Value;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, ErrorKind, Write};
@@ -36,11 +35,6 @@ pub fn stdout_is_terminal() -> bool {
 /// Whether standard error is a terminal.
 pub fn stderr_is_terminal() -> bool {
     isatty(io::stderr())
-}
-
-/// Whether the terminal that standard error is has this program in its foreground.
-pub fn is_in_foreground() -> bool {
-    tcgetpgrp(io::stderr()).is_ok_and(|foreground| foreground == getpgrp())
 }
 
 /// Rows and columns of the terminal that standard output is.
@@ -137,14 +131,6 @@ fn write(text: &str) -> Result<bool, CliError> {
 pub fn say(text: &str) {
     // There is nobody left to tell.
     let _ = io::stderr().lock().write_all(format!("{}\n", escape(&shortened(text))).as_bytes());
-}
-
-/// Puts `text` on the terminal that standard error is, from the left edge of the line on, instead of what is on it; as much as fits.
-pub fn say_status(text: &str) {
-    let columns = columns_of(tcgetwinsize(io::stderr()).ok().map(|size| size.ws_col));
-    // In the last column some terminals begin the next line.
-    let text: String = escape(text).chars().filter(|c| *c != '\n').take(columns - 1).collect();
-    let _ = io::stderr().lock().write_all(format!("\r\x1b[K{text}").as_bytes());
 }
 
 /// Standard error for a library that writes whole lines.

@@ -17,6 +17,7 @@ mod door;
 mod export;
 mod export_system;
 mod guests;
+mod health;
 mod hosts;
 mod kept;
 mod kernel;

@@ -17,7 +17,7 @@ mkdir -p /run/etc /dev/disk/by-id /run/home; cp -a /etc/. /run/etc; mount --bind
 export HOME=/run/home
 printf '# fstab\n' >/etc/fstab
 ln -s /dev/ubda /dev/disk/by-id/t-a
-mkdir /run/t; cd /run/t
+mkdir -p /srv/t; cd /srv/t
 go() { case=$1; shift; status=0; "$@" >said 2>&1 || status=$?; echo "CASE $case status $status $(cat said | tr '\n' ' ')"; }
 blank() { [ -z "$(blkid -p /dev/ubda)" ] && echo "CASE $1-blank status 0 yes"; }
 "#;
@@ -43,23 +43,23 @@ fn an_apply_is_mounted_where_it_leads_and_refused_where_it_cannot_be() {
     let script = r#"
 apply() { name=$1 at=$2; go "$name-dry" $ebb apply /share/e.toml --name data --mount "$at" --dry-run; go "$name" $ebb apply /share/e.toml --name data --mount "$at"; blank "$name"; }
 mkdir real full ro outer low; touch full/precious; ln -s nowhere dangling; touch file
-apply full /run/t/full
-apply file /run/t/file
-apply dangling /run/t/dangling/x
-printf '%s\n' '/dev/sdz /run/t/my\040data xfs defaults 0 0' >>/etc/fstab
-apply given '/run/t/my data'
+apply full /srv/t/full
+apply file /srv/t/file
+apply dangling /srv/t/dangling/x
+printf '%s\n' '/dev/sdz /srv/t/my\040data xfs defaults 0 0' >>/etc/fstab
+apply given '/srv/t/my data'
 mount -t tmpfs none ro; mount -o remount,ro none ro
-apply ro /run/t/ro/new
+apply ro /srv/t/ro/new
 mount -t tmpfs none outer
-apply taken /run/t/outer
-echo '/dev/sdy /run/t/low ext4 nofail 0 0' >>/etc/fstab
-apply below /run/t/low/new
+apply taken /srv/t/outer
+echo '/dev/sdy /srv/t/low ext4 nofail 0 0' >>/etc/fstab
+apply below /srv/t/low/new
 # Through a link, it is mounted where that leads.
 ln -s real link
-go link $ebb apply /share/e.toml --name data --mount /run/t/link/sub
-go link-table grep -c ' /run/t/real/sub ' /proc/self/mountinfo
-go link-fstab grep -c ' /run/t/real/sub ext4 ' /etc/fstab
-go link-again $ebb apply /share/e.toml --name data --mount /run/t/link/sub
+go link $ebb apply /share/e.toml --name data --mount /srv/t/link/sub
+go link-table grep -c ' /srv/t/real/sub ' /proc/self/mountinfo
+go link-fstab grep -c ' /srv/t/real/sub ext4 ' /etc/fstab
+go link-again $ebb apply /share/e.toml --name data --mount /srv/t/link/sub
 echo kept >real/sub/file
 go healthy $ebb status
 # Nothing is forgotten that is mounted elsewhere, here or in another namespace.
@@ -70,7 +70,7 @@ go also-kept cat also/file
 umount also
 go undone $ebb undo data
 go undone-table grep ubda /proc/self/mountinfo
-go anew $ebb apply /share/e.toml --name data --mount /run/t/real/sub
+go anew $ebb apply /share/e.toml --name data --mount /srv/t/real/sub
 go anew-kept cat real/sub/file
 mount --make-private /run 2>/dev/null || mount --make-rprivate /
 unshare -m --propagation private sleep 1000 & other=$!
@@ -79,7 +79,7 @@ go namespace $ebb undo data
 kill $other; wait $other 2>/dev/null
 go namespace-undone $ebb undo data
 # A mount that something covers is no healthy one.
-go over-made $ebb apply /share/e.toml --name data --mount /run/t/outer2/sub
+go over-made $ebb apply /share/e.toml --name data --mount /srv/t/outer2/sub
 mount -t tmpfs none outer2
 go over-status $ebb status
 go over-undo $ebb undo data
@@ -88,7 +88,7 @@ go over-undone $ebb undo data --destroy
 # A signal ends the wait for a mount that is not to be seen: here nothing mounts. (A shell's background ignores SIGINT.)
 dd if=/dev/zero of=/dev/ubda bs=1M conv=fsync status=none 2>/dev/null
 mkdir /run/stub; printf '#!/bin/sh\ntouch /run/called\n' >/run/stub/mount; chmod +x /run/stub/mount
-PATH=/run/stub:$PATH $ebb apply /share/e.toml --name data --mount /run/t/never >said 2>&1 & apply=$!
+PATH=/run/stub:$PATH $ebb apply /share/e.toml --name data --mount /srv/t/never >said 2>&1 & apply=$!
 until [ -e /run/called ] || ! kill -0 $apply; do sleep 0.1; done; kill $apply; status=0; wait $apply || status=$?
 echo "CASE stopped status $status $(cat said | tr '\n' ' ')"; blank stopped
 "#;
@@ -96,7 +96,7 @@ echo "CASE stopped status $status $(cat said | tr '\n' ' ')"; blank stopped
     for name in ["full", "file", "dangling", "given", "ro", "taken", "below"] {
         check(&told, &[(&format!("{name}-blank"), "0", "yes")]);
         for name in [name.to_owned(), format!("{name}-dry")] {
-            check(&told, &[(&name, "1", "/run/t/")]);
+            check(&told, &[(&name, "1", "/srv/t/")]);
         }
     }
     check(
@@ -108,14 +108,14 @@ echo "CASE stopped status $status $(cat said | tr '\n' ' ')"; blank stopped
             ("given", "1", "/dev/sdz by line 2 of /etc/fstab"),
             ("ro", "1", "mounted read-only"),
             ("taken", "1", "unmount that first"),
-            ("below", "1", "`mount /run/t/low` first"),
-            ("link", "0", "leads to /run/t/real/sub"),
+            ("below", "1", "`mount /srv/t/low` first"),
+            ("link", "0", "leads to /srv/t/real/sub"),
             ("link-table", "0", "1"),
             ("link-fstab", "0", "1"),
             ("link-again", "0", "nothing to do"),
             ("healthy", "0", "data: healthy"),
-            ("also-dry", "1", "umount /run/t/also"),
-            ("also", "1", "umount /run/t/also"),
+            ("also-dry", "1", "umount /srv/t/also"),
+            ("also", "1", "umount /srv/t/also"),
             ("also-kept", "0", "kept"),
             ("undone", "0", "taken away"),
             ("undone-table", "1", ""),
@@ -124,8 +124,8 @@ echo "CASE stopped status $status $(cat said | tr '\n' ' ')"; blank stopped
             ("namespace", "1", "in the mount namespace of process"),
             ("namespace-undone", "0", "taken away"),
             ("over-made", "0", "applied"),
-            ("over-status", "1", "is mounted over it on /run/t/outer2"),
-            ("over-undo", "1", "is mounted over it on /run/t/outer2"),
+            ("over-status", "1", "is mounted over it on /srv/t/outer2"),
+            ("over-undo", "1", "is mounted over it on /srv/t/outer2"),
             ("over-undone", "0", "taken away"),
             ("stopped", "1", "ebb: stopped"),
             ("stopped-blank", "0", "yes"),

@@ -21,11 +21,24 @@ pub(super) fn arrays(sys: &Sys, runner: &dyn Runner, wanted: &str) -> Result<Vec
     let mut found = Vec::new();
     for name in sys::names(&sys.sys.join("block")) {
         let is_md = sys.sys.join("block").join(&name).join("md").exists();
-        if is_md && ask(runner, "--detail", &format!("/dev/{name}"))?.as_deref() == Some(wanted) {
+        if !is_md {
+            continue;
+        }
+        let uuid = ask(runner, "--detail", &format!("/dev/{name}"))?;
+        if uuid.or_else(|| broken(sys, &name)).as_deref() == Some(wanted) {
             found.push(name);
         }
     }
     Ok(found)
+}
+
+/// The uuid of an array whose members mdadm cannot ask any more, because they failed while it ran: as udev has noted it.
+fn broken(sys: &Sys, array: &str) -> Option<String> {
+    let place = sys.sys.join("block").join(array);
+    sys::word(&place.join("md/array_state")).filter(|state| state == "broken")?;
+    let number = sys::word(&place.join("dev"))?;
+    let noted = sys::text(&sys.run.join("udev/data").join(format!("b{number}")))?;
+    sys::field(&noted, "E:MD_UUID=").map(str::to_owned)
 }
 
 /// The devices of the array `name` that are not among `members`, by the kernel's names. What it has thrown out is nobody's, and so is what is gone.
@@ -171,6 +184,14 @@ fn differs_in(examined: &str, arguments: &[String]) -> Option<Differs> {
     })
 }
 
+/// Of how many blocks of 4096 bytes, from byte 8192 on, md has had the use before the data of a member: its bitmap and its list of bad blocks, which
+/// `--zero-superblock` leaves. In the first MiB, by which a device is told to be blank.
+fn left_by_mdadm(examined: &str) -> Option<u64> {
+    sys::value(examined, &["Version"]).filter(|version| *version == "1.2")?;
+    let sectors: u64 = sys::value(examined, &["Data Offset"])?.split_whitespace().next()?.parse().ok()?;
+    (sectors.min(2048) / 8).checked_sub(2).filter(|count| *count > 0)
+}
+
 /// Stops the array with `uuid` and erases its metadata from its members; whether there was any of it.
 ///
 /// In a loop: closing a member that still carries metadata makes udev assemble the array again.
@@ -206,7 +227,21 @@ pub(super) fn stop(
             if sys.at(Path::new(member)).exists()
                 && ask(runner, "--examine", member)?.as_deref() == Some(uuid)
             {
+                let examined = runner.run("mdadm", &["--examine", member])?.text().into_owned();
                 run(runner, "mdadm", &["--zero-superblock", "--quiet", member])?;
+                if let Some(count) = left_by_mdadm(&examined) {
+                    let (of, count) = (format!("of={member}"), format!("count={count}"));
+                    let words = [
+                        "if=/dev/zero",
+                        &of,
+                        "bs=4096",
+                        "seek=2",
+                        &count,
+                        "conv=notrunc,fsync",
+                        "status=none",
+                    ];
+                    run(runner, "dd", &words)?;
+                }
                 found = true;
             }
         }
@@ -244,6 +279,34 @@ mod tests {
         }
         // What a level has no such property of is not compared.
         assert_eq!(differs_in("     Raid Level : raid1\n", &words(&["--level=1", "--chunk=64K"])), None);
+    }
+
+    #[test]
+    fn what_mdadm_leaves_ends_before_the_data() {
+        let examined = |version: &str, offset: u64| {
+            format!("        Version : {version}\n    Data Offset : {offset} sectors\n")
+        };
+        for (version, offset, wanted) in [
+            ("1.2", 264_192, Some(254)),
+            ("1.2", 2048, Some(254)),
+            ("1.2", 64, Some(6)),
+            ("1.2", 16, None),
+            ("1.0", 2048, None),
+        ] {
+            assert_eq!(left_by_mdadm(&examined(version, offset)), wanted, "{version} {offset}");
+        }
+        assert_eq!(left_by_mdadm(""), None);
+    }
+
+    #[test]
+    fn a_broken_array_is_known_by_what_udev_noted() {
+        let root = crate::testing::unpack(
+            "f /sys/block/md127/md/array_state\n|broken\nf /sys/block/md127/dev\n|9:127\nf /run/udev/data/b9:127\n|S:md/data\n|E:MD_UUID=1:2:3:4\n\
+             f /sys/block/md126/md/array_state\n|clear\nf /sys/block/md126/dev\n|9:126\nf /run/udev/data/b9:126\n|E:MD_UUID=5:6:7:8\n",
+        );
+        let sys = Sys::below(root.path());
+        assert_eq!(broken(&sys, "md127").as_deref(), Some("1:2:3:4"));
+        assert_eq!(broken(&sys, "md126"), None);
     }
 
     #[test]

@@ -1,7 +1,6 @@
-//! A control group of one's own: made, entered, limited, held, read and removed (Documentation/admin-guide/cgroup-v2.rst and
-//! cgroup-v1/blkio-controller.rst).
+//! A control group of one's own: made, entered, limited, held, read and removed (Documentation/admin-guide/cgroup-v2.rst).
 
-use crate::observe::group_limits::{FILES_OF_ONE, THROTTLE, counted};
+use crate::observe::group_limits::counted;
 use crate::observe::waits::directory;
 use crate::probe::tables;
 use crate::sys::{self, Sys};
@@ -11,10 +10,8 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The file of version 2's limits.
-const MAX: &str = "io.max";
-/// Its keys, in the order of [`FILES_OF_ONE`].
-const KEYS_OF_TWO: [&str; 4] = ["riops", "wiops", "rbps", "wbps"];
+/// The file of the kernel's limits.
+pub const MAX: &str = "io.max";
 /// How long is waited for processes that were moved, or are ending, to leave a group.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -30,7 +27,7 @@ pub struct Hierarchy {
 }
 
 impl Hierarchy {
-    /// Version 2, then version 1's of `blkio` and `cpu`, where they are mounted.
+    /// Version 2, then version 1's of `cpu`, where they are mounted.
     pub fn all(sys: &Sys) -> Vec<Hierarchy> {
         let mounts = tables::mounts_of(sys);
         let own = sys::text(&sys.proc.join("self/cgroup")).unwrap_or_default();
@@ -38,20 +35,7 @@ impl Hierarchy {
             let (own, top) = directory(sys, &mounts, &own, controller)?;
             Some(Hierarchy { controller, top, own })
         };
-        [None, Some("blkio"), Some("cpu")].into_iter().filter_map(of).collect()
-    }
-
-    /// As it is called.
-    pub fn name(&self) -> &'static str {
-        match self.controller {
-            None => MAX,
-            Some("blkio") => "blkio, cgroup v1",
-            Some(_) => "cpu, cgroup v1",
-        }
-    }
-
-    fn is_two(&self) -> bool {
-        self.controller.is_none()
+        [None, Some("cpu")].into_iter().filter_map(of).collect()
     }
 }
 
@@ -66,35 +50,15 @@ pub fn devices(sys: &Sys) -> Vec<String> {
     places.filter(is_top).filter_map(|place| sys::word(&place.join("dev"))).collect()
 }
 
-/// Why a group limits nothing.
-#[derive(Debug, thiserror::Error)]
-pub enum LimitError {
-    /// The controller is not handed down to groups here.
-    #[error("`io` is not in {}", .file.to_string_lossy())]
-    NoIo {
-        /// The file that would list it.
-        file: PathBuf,
-    },
-    /// A limit that names no device.
-    #[error("there is no device")]
-    NoDevice,
-    /// The kernel does not take the limit; of several devices the last.
-    #[error("{device}: {error}")]
-    Refused {
-        /// The device's number, `major:minor`.
-        device: String,
-        /// What the kernel says.
-        error: io::Error,
-    },
-}
-
 /// A group that was made.
 #[derive(Debug)]
 pub struct Group {
-    path: PathBuf,
-    hierarchy: Hierarchy,
+    /// Its directory.
+    pub path: PathBuf,
+    /// The group that who is left in it goes on in.
+    home: PathBuf,
     /// Devices that are limited in it.
-    limited: Vec<String>,
+    pub limited: Vec<String>,
     /// Bytes written in a second, as it is set.
     writes: Option<u64>,
 }
@@ -106,98 +70,51 @@ impl Group {
     /// When this user may not, or there is one.
     pub fn make(path: &Path, hierarchy: Hierarchy) -> io::Result<Group> {
         kernel::make_group(path)?;
-        Ok(Group { path: path.to_owned(), hierarchy, limited: Vec::new(), writes: None })
+        Ok(Group { path: path.to_owned(), home: hierarchy.own, limited: Vec::new(), writes: None })
     }
 
-    /// Directory of the group.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// The hierarchy that the group is part of.
-    pub fn hierarchy(&self) -> &Hierarchy {
-        &self.hierarchy
-    }
-
-    /// Sets what of `limits` a group can hold, on each of `devices`, and reads it back.
+    /// Sets `limits` of storage on those of `devices` that take them.
     ///
     /// # Errors
-    /// Why no device is limited.
-    pub fn limit(&mut self, limits: &Limits, devices: &[String]) -> Result<(), LimitError> {
-        if self.hierarchy.is_two() && !self.path.join(MAX).exists() {
-            let file = self.hierarchy.top.join("cgroup.subtree_control");
-            return Err(LimitError::NoIo { file });
-        }
-        let mut refused = LimitError::NoDevice;
+    /// Why none does.
+    pub fn limit(&mut self, limits: &Limits, devices: &[String]) -> io::Result<()> {
+        let mut refused = ErrorKind::NotFound.into();
+        let value =
+            |key, value: Option<u64>| value.map(|value| format!(" {key}={value}")).unwrap_or_default();
+        let line = value("rbps", limits.of(Kind::Read)) + &value("wbps", limits.of(Kind::Write));
         for device in devices {
-            match self.set(device, limits) {
+            match kernel::write_attribute(&self.path.join(MAX), &format!("{device}{line}"), false) {
                 Ok(()) => self.limited.push(device.clone()),
-                Err(error) => refused = LimitError::Refused { device: device.clone(), error },
+                Err(error) => refused = error,
             }
         }
         self.writes = limits.of(Kind::Write);
-        match self.limited.is_empty() {
-            true => Err(refused),
-            false => Ok(()),
-        }
+        if self.limited.is_empty() { Err(refused) } else { Ok(()) }
     }
 
-    /// Sets each of `limits` that a group can hold on one device.
-    fn set(&self, device: &str, limits: &Limits) -> io::Result<()> {
-        let ops = limits.of(Kind::Ops);
-        let values = [ops, ops, limits.of(Kind::Read), limits.of(Kind::Write)];
-        if self.hierarchy.is_two() {
-            let words = KEYS_OF_TWO.iter().zip(values);
-            let words = words.filter_map(|(key, value)| Some(format!(" {key}={}", value?)));
-            let line = format!("{device}{}", words.collect::<String>());
-            return kernel::write_attribute(&self.path.join(MAX), &line, false);
+    /// Lets it write this many bytes in a second to each device that is limited.
+    pub fn let_write(&mut self, limit: u64) {
+        if self.writes.replace(limit) != Some(limit) {
+            for device in &self.limited {
+                // What cannot be set is held twice.
+                let _ =
+                    kernel::write_attribute(&self.path.join(MAX), &format!("{device} wbps={limit}"), false);
+            }
         }
-        let mut set = FILES_OF_ONE.iter().zip(values).filter_map(|(file, value)| Some((file, value?)));
-        set.try_for_each(|(file, value)| {
-            let file = self.path.join(format!("{THROTTLE}{file}"));
-            kernel::write_attribute(&file, &format!("{device} {value}"), false)
-        })
-    }
-
-    /// Lets it write this many bytes in a second to each device that is limited, where writing is; a little less or more is left.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
-    pub fn let_write(&mut self, limit: u64) -> io::Result<()> {
-        let Some(now) = self.writes.filter(|now| *now != limit) else { return Ok(()) };
-        self.writes = Some(limit);
-        let mut limits = Limits::default();
-        limits.0[Kind::Write as usize] = Some(limit);
-        let done = self.limited.iter().try_for_each(|device| self.set(device, &limits));
-        if done.is_err() {
-            self.writes = Some(now);
-        }
-        done
-    }
-
-    /// How many devices are limited in it.
-    pub fn limited(&self) -> usize {
-        self.limited.len()
     }
 
     /// What it has passed to the devices that are limited.
     pub fn counts(&self) -> Counts {
-        let of = |device: &String| counted(&self.path, self.hierarchy.is_two(), device);
-        let mut counts = Counts::default();
-        for [reads, writes, read, written] in self.limited.iter().filter_map(of) {
-            counts[Kind::Read] += read;
-            counts[Kind::Write] += written;
-            counts[Kind::Ops] += reads + writes;
-        }
-        counts
+        let each = self.limited.iter().filter_map(|device| counted(&self.path, true, device));
+        each.fold(Counts::default(), |sum, [_, _, read, written]| sum.plus(Counts([read, written, 0])))
     }
 
-    /// Removes it; who is still in it goes on in the group that this process is in.
+    /// Removes it.
     ///
     /// # Errors
     /// When it cannot be removed.
     pub fn remove(&self) -> io::Result<()> {
-        clear(&self.path, &self.hierarchy.own)
+        clear(&self.path, &self.home)
     }
 }
 
@@ -298,9 +215,9 @@ mod tests {
     #[test]
     fn both_versions_are_found_where_they_are_mounted() {
         let root = unpack(
-            "f /proc/self/mountinfo\n|33 31 0:30 / /sys/fs/cgroup/blkio rw,relatime - cgroup cgroup rw,blkio\n\
+            "f /proc/self/mountinfo\n|33 31 0:30 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu\n\
              |41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n\
-             f /proc/self/cgroup\n|7:blkio:/load\n|0::/user.slice\n",
+             f /proc/self/cgroup\n|7:cpu:/load\n|0::/user.slice\n",
         );
         let found = Hierarchy::all(&Sys::below(root.path()));
         let place = |path: &str| root.path().join("sys/fs/cgroup").join(path);
@@ -310,7 +227,7 @@ mod tests {
         );
         assert_eq!(
             found[1],
-            Hierarchy { controller: Some("blkio"), top: place("blkio"), own: place("blkio/load") }
+            Hierarchy { controller: Some("cpu"), top: place("cpu"), own: place("cpu/load") }
         );
         assert_eq!(found.len(), 2);
     }

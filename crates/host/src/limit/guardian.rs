@@ -5,22 +5,22 @@
 //! a terminal's and no signal to a group reaches it.
 
 use super::group;
-use super::socket_file::SocketFile;
-use super::tree::Process;
+use super::hold;
 use crate::sys::Sys;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::io::{self, BufRead, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::{Child, Command, Stdio};
+
+/// The subcommand of a guardian, which leads to [`serve`].
+pub const GUARDIAN: &str = "limit-guardian";
 
 /// What a guardian is told, one a line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Message {
-    /// This process is about to be stopped.
+    /// This process is about to be stopped, or may stop itself when its child is.
     Stopping {
         /// Process ID.
         pid: u32,
@@ -36,97 +36,54 @@ pub enum Message {
         /// The directory of the other.
         home: PathBuf,
     },
-    /// This socket is about to let less pass than it did.
-    Narrowing {
-        /// Socket file that identifies the owner.
-        file: SocketFile,
-        /// The window that it had.
-        window: u32,
-        /// The pace that it had.
-        pace: u64,
-    },
     /// There is nothing to wake any more.
     Done,
 }
 
 /// The end that tells.
 #[derive(Debug)]
-pub struct Guardian {
-    /// The arguments that lead to [`serve`]; nothing for none.
-    words: Vec<String>,
-    child: Option<(u32, ChildStdin)>,
-    /// What another one would have to know, whatever is awake.
-    lasting: Vec<Message>,
-    stopping: Vec<Message>,
-}
+pub struct Guardian(Option<Child>);
 
 impl Guardian {
-    /// Starts one: this program with the subcommand `name`, which must lead to [`serve`]. Its arguments show this process and
-    /// `root`, the number and the beginning of the process that it holds, to [`super::announced`].
+    /// Starts one: this program with the subcommand [`GUARDIAN`].
     ///
     /// # Errors
     /// When it cannot be started.
-    pub fn start(name: &str, root: (u32, u64)) -> io::Result<Guardian> {
-        let numbers =
-            [std::process::id().into(), root.0.into(), root.1].map(|number: u64| number.to_string());
-        let words = std::iter::once(name.to_owned()).chain(numbers).collect();
-        let mut guardian = Guardian { words, child: None, lasting: Vec::new(), stopping: Vec::new() };
-        guardian.begin()?;
-        Ok(guardian)
+    pub fn start() -> io::Result<Guardian> {
+        // Whatever has become of the file: the same program. It keeps no directory, and nobody's pipe open.
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("ebb").arg(GUARDIAN).current_dir("/").stdin(Stdio::piped());
+        Ok(Guardian(Some(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?)))
     }
 
     /// A guardian without a process.
     #[cfg(test)]
     pub fn none() -> Guardian {
-        Guardian { words: Vec::new(), child: None, lasting: Vec::new(), stopping: Vec::new() }
+        Guardian(None)
     }
 
     /// Its process number.
     pub fn pid(&self) -> Option<u32> {
-        self.child.as_ref().map(|(pid, _)| *pid)
+        self.0.as_ref().map(Child::id)
     }
 
-    fn begin(&mut self) -> io::Result<()> {
-        // Whatever has become of the file: the same program. It keeps no directory, and nobody's pipe open.
-        let mut child = Command::new("/proc/self/exe")
-            .arg0("ebb")
-            .args(&self.words)
-            .current_dir("/")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
-        let pipe = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
-        self.child = Some((child.id(), pipe));
-        let known: Vec<Message> = self.lasting.iter().chain(&self.stopping).cloned().collect();
-        known.iter().try_for_each(|message| self.send(message))
-    }
-
-    fn send(&mut self, message: &Message) -> io::Result<()> {
-        let mut line = serde_json::to_vec(message)?;
-        line.push(b'\n');
-        match &mut self.child {
-            Some((_, pipe)) => pipe.write_all(&line),
-            None => Ok(()),
-        }
-    }
-
-    /// Tells it. One that somebody ended is replaced by another, which is told everything.
+    /// Tells it.
     ///
     /// # Errors
-    /// When another cannot be started.
+    /// When somebody has ended it.
     pub fn tell(&mut self, message: &Message) -> io::Result<()> {
-        match message {
-            Message::Stopping { .. } => self.stopping.push(message.clone()),
-            Message::Woke => self.stopping.clear(),
-            Message::Group { .. } | Message::Narrowing { .. } => self.lasting.push(message.clone()),
-            Message::Done => {}
-        }
-        match self.send(message) {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe && *message != Message::Done => {
-                self.begin()
-            }
-            result => result,
+        let mut line = serde_json::to_vec(message)?;
+        line.push(b'\n');
+        let pipe = self.0.as_mut().and_then(|child| child.stdin.as_mut());
+        pipe.map_or(Ok(()), |pipe| pipe.write_all(&line))
+    }
+}
+
+impl Drop for Guardian {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            // Ends its pipe; nobody finds it still at work.
+            let _ = child.wait();
         }
     }
 }
@@ -145,50 +102,34 @@ pub fn serve(sys: &Sys) -> io::Result<()> {
 /// # Errors
 /// When a line is none of [`Message`]'s, or a group cannot be removed; everything else is awake.
 pub fn guard(sys: &Sys, pipe: impl BufRead) -> io::Result<()> {
-    let mut stopped: BTreeSet<(u32, u64)> = BTreeSet::new();
+    let mut stopped: Vec<(u32, u64)> = Vec::new();
     let mut groups = Vec::new();
-    let mut narrowed = Vec::new();
-    let mut torn = None;
+    let mut result = Ok(());
     for line in pipe.split(b'\n') {
         match line.and_then(|line| Ok(serde_json::from_slice(&line)?)) {
-            Ok(Message::Stopping { pid, start }) => {
-                stopped.insert((pid, start));
-            }
+            Ok(Message::Stopping { pid, start }) => stopped.push((pid, start)),
             Ok(Message::Woke) => stopped.clear(),
             Ok(Message::Group { path, home }) => groups.push((path, home)),
-            Ok(Message::Narrowing { file, window, pace }) => narrowed.push((file, window, pace)),
             Ok(Message::Done) => return Ok(()),
             // Cut off by the kill: what it would have said was not done yet.
             Err(error) => {
-                torn = Some(error);
+                result = Err(error);
                 break;
             }
         }
     }
-    for (pid, start) in stopped {
-        let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { continue };
-        let Ok(fd) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
-        if Process::look(sys, pid.as_raw_nonzero().get().unsigned_abs()).is_some_and(|now| now.start == start)
-        {
-            let _ = pidfd_send_signal(fd, Signal::CONT);
-        }
-    }
-    for (file, window, pace) in narrowed {
-        // One that is closed lets nothing pass.
-        let _ = file.put_back(window, pace);
-    }
-    let mut result = torn.map_or(Ok(()), Err);
     for (path, home) in groups {
-        if let Err(error) = group::remove_to(&path, &home) {
-            result = Err(error);
-        }
+        result = group::remove_to(&path, &home).map(drop).and(result);
     }
+    hold::wake_all(sys, &stopped);
     result
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limit::tree::Process;
+    use rustix::process::Signal;
     use std::time::{Duration, Instant};
 
     /// Whether a guardian that was told `told`, and then lost the other end, wakes a stopped process.
@@ -196,7 +137,7 @@ mod tests {
         let sys = Sys::host();
         let mut child = Command::new("sleep").arg("60").spawn().expect("starts");
         let process = Process::look(&sys, child.id()).expect("it runs");
-        super::super::hold::send(&sys, process.pid, process.start, Signal::STOP.as_raw()).expect("sends");
+        hold::send(&sys, process.pid, process.start, Signal::STOP.as_raw()).expect("sends");
         let begin = Instant::now();
         let state = || Process::look(&sys, child.id()).expect("is there").state;
         while state() != 'T' {

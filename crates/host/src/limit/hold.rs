@@ -2,6 +2,10 @@
 //!
 //! What somebody else stopped stays stopped: only what was running is stopped, and only what was stopped here is woken. A guardian is
 //! told before anything is stopped.
+//!
+//! A parent may wait for stops of its children (`WUNTRACED`): a shell with job control goes on to its next command, `su`, `sudo`, `script`
+//! and `nsenter` stop themselves, and nobody wakes them. So a parent stands still before its children are stopped, and they go on before
+//! it does. One that has seen a stop all the same, or is above the tree, is woken when it has stopped itself.
 
 use super::group;
 use super::guardian::{Guardian, Message};
@@ -9,62 +13,42 @@ use super::tree::Process;
 use crate::sys::{self, Sys};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Signals that stop a process; one that waits while it is stopped is lost when it is woken.
 const STOPS: [Signal; 4] = [Signal::STOP, Signal::TSTP, Signal::TTIN, Signal::TTOU];
-
-/// A process that was stopped.
-struct Stopped {
-    process: Process,
-    fd: OwnedFd,
-}
+/// How often, and how long between, a parent is looked at until it stands still, and until it stops itself no more.
+const STANDS: (u32, Duration) = (50, Duration::from_micros(200));
+const SETTLES: (u32, Duration) = (10, Duration::from_millis(10));
 
 /// Processes that are stopped and woken together, by their group or by signals.
 pub struct Hold {
     sys: Sys,
     /// The group that is held as a whole, where there is one.
-    group: Option<PathBuf>,
+    pub group: Option<PathBuf>,
     is_braked: bool,
-    stopped: Vec<Stopped>,
-    guardian: Guardian,
-    /// Processes that may not be signalled, which were told.
-    told: BTreeSet<(u32, u64)>,
+    stopped: Vec<(Process, OwnedFd)>,
+    /// Parents of processes that were stopped, which may stop themselves, with their beginnings.
+    parents: BTreeMap<u32, u64>,
+    /// The one that wakes them when this program is killed.
+    pub guardian: Guardian,
 }
 
 impl Hold {
     /// One that stops processes by signals.
     pub fn new(sys: &Sys, guardian: Guardian) -> Hold {
-        let (stopped, told) = (Vec::new(), BTreeSet::new());
-        Hold { sys: sys.clone(), group: None, is_braked: false, stopped, guardian, told }
+        let (stopped, parents) = (Vec::new(), BTreeMap::new());
+        Hold { sys: sys.clone(), group: None, is_braked: false, stopped, parents, guardian }
     }
 
-    /// From now on holds `group`, and stops by signals whoever is not in it.
-    pub fn brake(&mut self, group: PathBuf) {
-        self.group = Some(group);
-    }
-
-    /// The one that wakes them when this program is killed.
-    pub fn guardian(&mut self) -> &mut Guardian {
-        &mut self.guardian
-    }
-
-    /// Whether anything is stopped.
-    pub fn is_held(&self) -> bool {
-        self.is_braked || !self.stopped.is_empty()
-    }
-
-    /// Stops `processes`, those that do not stop yet; which of them cannot be stopped, each once.
+    /// Stops `processes`, parents before their children, those that do not stop yet.
     ///
     /// # Errors
-    /// When there is no guardian and none can be had: nothing is stopped then.
-    pub fn stop<'a>(
-        &mut self,
-        processes: impl Iterator<Item = &'a Process>,
-    ) -> io::Result<Vec<(Process, io::Error)>> {
-        let mut failed = Vec::new();
+    /// When there is no guardian, or the group cannot be held: nothing more is stopped then.
+    pub fn stop(&mut self, processes: &[Process]) -> io::Result<()> {
         let mut members = BTreeSet::new();
         if let Some(path) = &self.group {
             members.extend(group::processes(path));
@@ -73,75 +57,101 @@ impl Hold {
                 self.is_braked = true;
             }
         }
-        for process in processes.filter(|process| !members.contains(&process.pid)) {
-            let is = |stopped: &Stopped| {
-                stopped.process.pid == process.pid && stopped.process.start == process.start
-            };
-            if self.stopped.iter().any(is) {
-                continue;
-            }
-            match self.stop_one(process) {
-                Ok(()) => {}
-                Err(Failed::Guardian(error)) => return Err(error),
-                Err(Failed::Process(error)) => {
-                    if self.told.insert((process.pid, process.start)) {
-                        failed.push((process.clone(), error));
-                    }
-                }
+        for process in processes.iter().filter(|process| !members.contains(&process.pid)) {
+            let is_parent = processes.iter().any(|other| other.parent == process.pid);
+            if !self.stopped.iter().any(|(known, _)| known.pid == process.pid && known.start == process.start)
+            {
+                self.stop_one(process, is_parent)?;
             }
         }
-        Ok(failed)
+        Ok(())
     }
 
-    fn stop_one(&mut self, process: &Process) -> Result<(), Failed> {
+    fn stop_one(&mut self, process: &Process, is_parent: bool) -> io::Result<()> {
+        let look = |pid| Process::look(&self.sys, pid).filter(|now| !now.has_ended());
         let Some(fd) = open(process.pid) else { return Ok(()) };
         // The descriptor is of whoever has the number now, and keeps being.
-        let now = Process::look(&self.sys, process.pid).filter(|now| now.start == process.start);
+        let now = look(process.pid).filter(|now| now.start == process.start);
         // Stopped or traced already: by somebody else, who wakes it.
-        let Some(now) = now.filter(|now| !now.has_ended() && !matches!(now.state, 'T' | 't')) else {
-            return Ok(());
-        };
-        self.guardian
-            .tell(&Message::Stopping { pid: now.pid, start: now.start })
-            .map_err(Failed::Guardian)?;
-        match pidfd_send_signal(&fd, Signal::STOP) {
-            Ok(()) => {
-                self.stopped.push(Stopped { process: now, fd });
-                Ok(())
-            }
-            Err(rustix::io::Errno::SRCH) => Ok(()),
-            Err(errno) => Err(Failed::Process(errno.into())),
+        let Some(now) = now.filter(|now| !now.is_stopped()) else { return Ok(()) };
+        let is_ours = |pid| self.stopped.iter().any(|(known, _)| known.pid == pid);
+        let minds = |parent: &Process| ![1, std::process::id()].contains(&parent.pid);
+        let parent = look(now.parent).filter(minds);
+        if let Some(parent) = parent.filter(|parent| !parent.is_stopped() || is_ours(parent.pid)) {
+            self.guardian.tell(&Message::Stopping { pid: parent.pid, start: parent.start })?;
+            self.parents.insert(parent.pid, parent.start);
         }
+        self.guardian.tell(&Message::Stopping { pid: now.pid, start: now.start })?;
+        // Whom this user may not stop goes on: that it is not counted was said.
+        if pidfd_send_signal(&fd, Signal::STOP).is_ok() {
+            let (times, between) = STANDS;
+            let runs = || look(now.pid).is_some_and(|now| !now.is_stopped());
+            if is_parent {
+                (0..times).take_while(|_| runs()).for_each(|_| std::thread::sleep(between));
+            }
+            self.stopped.push((now, fd));
+        }
+        Ok(())
     }
 
-    /// Wakes all that was stopped.
+    /// Wakes all that was stopped, children before their parents; and what has stopped itself since.
     ///
     /// # Errors
     /// When a group cannot be let go on; whatever else was stopped is awake.
     pub fn wake(&mut self) -> io::Result<()> {
-        if !self.is_held() {
-            return Ok(());
-        }
-        for stopped in self.stopped.drain(..) {
-            let again = sent_meanwhile(&self.sys, stopped.process.pid);
+        let is_held = self.is_braked || !self.stopped.is_empty();
+        for (process, fd) in self.stopped.drain(..).rev() {
+            let again = sent_meanwhile(&self.sys, process.pid);
             // Who has ended needs no waking.
-            let _ = pidfd_send_signal(&stopped.fd, Signal::CONT);
+            let _ = pidfd_send_signal(&fd, Signal::CONT);
             for signal in again {
-                let _ = pidfd_send_signal(&stopped.fd, signal);
+                self.parents.remove(&process.pid);
+                let _ = pidfd_send_signal(&fd, signal);
             }
         }
-        // Without a guardian there is nobody to tell.
-        let _ = self.guardian.tell(&Message::Woke);
+        self.parents.retain(|pid, start| rouse(&self.sys, *pid, *start).is_some());
+        if is_held {
+            // Without a guardian there is nobody to tell.
+            let _ = self.guardian.tell(&Message::Woke);
+        }
         match (&self.group, std::mem::take(&mut self.is_braked)) {
             (Some(path), true) => group::hold(path, false),
             _ => Ok(()),
         }
     }
+
+    /// Wakes whoever stops itself late, after the last stop.
+    pub fn settle(&self) {
+        settle(&self.sys, &self.parents.iter().map(|(pid, start)| (*pid, *start)).collect::<Vec<_>>());
+    }
 }
 
-enum Failed {
-    Guardian(io::Error),
-    Process(io::Error),
+/// Wakes the process `pid` where it is stopped, if it is still the one that began at `start`; whether it was.
+fn rouse(sys: &Sys, pid: u32, start: u64) -> Option<bool> {
+    let now = Process::look(sys, pid).filter(|now| now.start == start && !now.has_ended())?;
+    if now.is_stopped() {
+        let _ = send(sys, pid, start, Signal::CONT.as_raw());
+    }
+    Some(now.is_stopped())
+}
+
+/// Wakes whoever of `parents` stops itself, for as long as one may that has seen its child stopped.
+fn settle(sys: &Sys, parents: &[(u32, u64)]) {
+    for _ in 0..if parents.is_empty() { 0 } else { SETTLES.0 } {
+        std::thread::sleep(SETTLES.1);
+        for (pid, start) in parents {
+            rouse(sys, *pid, *start);
+        }
+    }
+}
+
+/// Wakes `stopped`, in the order in which they were stopped, the last one first, for good.
+pub(super) fn wake_all(sys: &Sys, stopped: &[(u32, u64)]) {
+    for (pid, start) in stopped.iter().rev() {
+        // A stop that was sent may not have been taken yet: it is woken whatever it does.
+        let _ = send(sys, *pid, *start, Signal::CONT.as_raw());
+    }
+    settle(sys, stopped);
 }
 
 fn open(pid: u32) -> Option<OwnedFd> {
@@ -197,6 +207,10 @@ mod tests {
         }
     }
 
+    fn is_held(hold: &Hold) -> bool {
+        hold.is_braked || !hold.stopped.is_empty()
+    }
+
     #[test]
     fn what_others_stopped_stays_stopped() {
         let sys = Sys::host();
@@ -204,21 +218,27 @@ mod tests {
         let mut child = Command::new("sleep").arg("60").process_group(0).spawn().expect("starts");
         let process = || Process::look(&sys, child.id()).expect("it runs");
         let mut hold = Hold::new(&sys, Guardian::none());
-        assert!(hold.stop(std::iter::once(&process())).expect("stops").is_empty() && hold.is_held());
+        assert!({
+            hold.stop(&[process()]).expect("stops");
+            is_held(&hold)
+        });
         until(&sys, child.id(), |state| state == 'T');
         hold.wake().expect("wakes");
         until(&sys, child.id(), |state| state == 'S');
         // Another process of that number is not stopped.
         let other = Process { start: 1, ..process() };
-        assert!(hold.stop(std::iter::once(&other)).expect("looks").is_empty() && !hold.is_held());
+        assert!({
+            hold.stop(&[other]).expect("looks");
+            !is_held(&hold)
+        });
         // One that is stopped meanwhile by a key stays so, as does one that was stopped before.
-        hold.stop(std::iter::once(&process())).expect("stops");
+        hold.stop(&[process()]).expect("stops");
         until(&sys, child.id(), |state| state == 'T');
         send(&sys, child.id(), process().start, Signal::TSTP.as_raw()).expect("sends");
         hold.wake().expect("wakes");
         until(&sys, child.id(), |state| state == 'T');
-        hold.stop(std::iter::once(&process())).expect("looks");
-        assert!(!hold.is_held());
+        hold.stop(&[process()]).expect("looks");
+        assert!(!is_held(&hold));
         child.kill().and_then(|()| child.wait()).expect("ends");
     }
 

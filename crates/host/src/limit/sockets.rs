@@ -1,6 +1,5 @@
 //! What programs have moved over TCP.
 
-use super::socket_file::SocketFile;
 use crate::sys::{self, Sys};
 use ebbtide_sys::inet_diag::Diag;
 use std::collections::{HashMap, HashSet};
@@ -19,11 +18,8 @@ pub struct Sockets {
     seen: HashMap<u64, u64>,
     /// Those of the tree.
     own: HashSet<u64>,
-    /// Which files they are, by their numbers among files.
-    files: HashMap<u32, SocketFile>,
-    /// Those that are open, by their numbers in the kernel, and how many moved something at the last look.
-    open: Vec<(u64, SocketFile)>,
-    active: usize,
+    /// The same by their numbers among files.
+    files: HashSet<u32>,
     asked: Option<Instant>,
     total: u64,
 }
@@ -35,13 +31,10 @@ impl Sockets {
     /// When the kernel does not list sockets.
     pub fn new(sys: &Sys) -> io::Result<Sockets> {
         let diag = Diag::open()?;
-        let seen = diag
-            .tcp()?
-            .into_iter()
-            .map(|socket| (socket.cookie, socket.acked.saturating_add(socket.received)));
-        let seen = seen.collect();
-        let (own, files, open) = (HashSet::new(), HashMap::new(), Vec::new());
-        Ok(Sockets { sys: sys.clone(), diag, seen, own, files, open, active: 0, asked: None, total: 0 })
+        let all = diag.tcp()?.into_iter();
+        let seen = all.map(|socket| (socket.cookie, socket.acked.saturating_add(socket.received))).collect();
+        let (own, files) = (HashSet::new(), HashSet::new());
+        Ok(Sockets { sys: sys.clone(), diag, seen, own, files, asked: None, total: 0 })
     }
 
     /// Bytes that sockets of the processes `pids` have received, and that were acknowledged to them, since the beginning.
@@ -51,23 +44,19 @@ impl Sockets {
     pub fn look(&mut self, pids: impl Iterator<Item = u32>) -> io::Result<u64> {
         if self.asked.is_none_or(|asked| asked.elapsed() >= ANEW) {
             self.asked = Some(Instant::now());
-            self.files = pids.flat_map(|pid| self.files_of(pid)).map(|file| (file.inode, file)).collect();
+            self.files = pids.flat_map(|pid| self.files_of(pid)).collect();
         }
         let mut listed = HashSet::new();
-        self.open.clear();
-        self.active = 0;
         for socket in self.diag.tcp()? {
             listed.insert(socket.cookie);
-            let bytes = socket.acked.saturating_add(socket.received);
-            if let Some(file) = self.files.get(&socket.inode) {
+            if self.files.contains(&socket.inode) {
                 self.own.insert(socket.cookie);
-                self.open.push((socket.cookie, *file));
             }
             // What is closed is still the program's while the kernel sends the rest.
             if self.own.contains(&socket.cookie) {
+                let bytes = socket.acked.saturating_add(socket.received);
                 let before = self.seen.insert(socket.cookie, bytes).unwrap_or(0);
                 self.total = self.total.saturating_add(bytes.saturating_sub(before));
-                self.active += usize::from(bytes > before);
             }
         }
         self.own.retain(|cookie| listed.contains(cookie));
@@ -75,22 +64,11 @@ impl Sockets {
         Ok(self.total)
     }
 
-    /// Those that programs have open, by their numbers in the kernel.
-    pub fn open(&self) -> &[(u64, SocketFile)] {
-        &self.open
-    }
-
-    /// How many of them moved something between the last two looks.
-    pub fn active(&self) -> usize {
-        self.active
-    }
-
-    fn files_of(&self, pid: u32) -> Vec<SocketFile> {
+    fn files_of(&self, pid: u32) -> Vec<u32> {
         let place = self.sys.proc.join(pid.to_string()).join("fd");
         let file = |name: String| {
-            let link = std::fs::read_link(place.join(&name)).ok()?;
-            let inode = link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()?;
-            Some(SocketFile { pid, fd: name.parse().ok()?, inode })
+            let link = std::fs::read_link(place.join(name)).ok()?;
+            link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
         };
         sys::names(&place).into_iter().filter_map(file).collect()
     }

@@ -2,8 +2,10 @@
 
 use crate::sys::process::{self, Stat};
 use crate::sys::{self, Sys};
-use ebbtide_model::limit::{Counts, Kind, Member};
+use ebbtide_model::limit::{Counts, Member};
+use ebbtide_model::shown::one_line;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
 use std::path::PathBuf;
 
 /// SIGCHLD in the mask of ignored signals.
@@ -20,8 +22,16 @@ pub struct Process {
     pub parent: u32,
     /// The name of its program, up to 15 bytes.
     pub name: String,
-    /// `R`, `S`, `D`, `T` (stopped), `t` (traced), `Z` (ended, not yet waited for).
+    /// `R`, `S`, `D`, `T` (stopped), `t` (traced), `Z` (ended, not yet waited for); of its first thread.
     pub state: char,
+    /// How many threads it has.
+    pub threads: u64,
+    /// Its process group.
+    pub group: i64,
+    /// Its session.
+    pub session: i64,
+    /// Whether its group is in the foreground of its terminal.
+    pub is_foreground: bool,
     /// Whether it is the kernel's own.
     pub is_kernel: bool,
 }
@@ -32,9 +42,14 @@ impl Process {
         parse(&sys::text(&sys.proc.join(pid.to_string()).join("stat"))?)
     }
 
-    /// Whether it has ended, although nobody has waited for it.
+    /// Whether it has ended, although nobody has waited for it: others of its threads may go on without the first.
     pub fn has_ended(&self) -> bool {
-        matches!(self.state, 'Z' | 'X')
+        matches!(self.state, 'Z' | 'X') && self.threads <= 1
+    }
+
+    /// Whether it is stopped or traced.
+    pub fn is_stopped(&self) -> bool {
+        matches!(self.state, 'T' | 't')
     }
 }
 
@@ -46,18 +61,17 @@ fn parse(stat: &str) -> Option<Process> {
         state: stat.state()?,
         parent: stat.parent()?,
         is_kernel: stat.is_kernel()?,
+        threads: stat.threads()?,
+        group: stat.signed(5)?,
+        session: stat.signed(6)?,
+        is_foreground: stat.signed(7)? != 0 && stat.signed(8)? == stat.signed(5)?,
         start: stat.start()?,
     })
 }
 
 /// What `/proc/PID/io` says, and that of a thread in the same way.
 fn io(text: &str) -> Option<Counts> {
-    let value = |key| process::io(text, key);
-    let mut counts = Counts::default();
-    counts[Kind::Read] = value("read_bytes")?;
-    counts[Kind::Write] = value("write_bytes")?;
-    counts[Kind::Ops] = value("syscr")?.saturating_add(value("syscw")?);
-    Some(counts)
+    Some(Counts([process::io(text, "read_bytes")?, process::io(text, "write_bytes")?, 0]))
 }
 
 /// What children that this process has waited for have moved, with theirs: its own count has it, those of its threads do not.
@@ -69,40 +83,29 @@ pub fn waited(sys: &Sys) -> Counts {
     of(own.join("io")).minus(threads.fold(Counts::default(), Counts::plus))
 }
 
-/// Where the tree of processes begins.
-#[derive(Debug, Clone, Copy)]
-enum Root {
-    /// All children of this process, which adopts those that lose their parent.
-    Own,
-    /// One process and what it has started.
-    Other,
-}
-
 /// A program and all that it has started.
 #[derive(Debug)]
 pub struct Tree {
     sys: Sys,
-    root: Root,
-    /// Whether the kernel lists children (`CONFIG_PROC_CHILDREN`).
-    lists: bool,
+    /// The children of this process belong to it, but for its guardian; it adopts those that lose their parent.
+    guardian: Option<u32>,
+    is_own: bool,
     known: BTreeMap<u32, (Process, Counts)>,
     told: BTreeSet<(u32, u64)>,
 }
 
 impl Tree {
-    /// What this process starts from now on.
-    pub fn own(sys: &Sys) -> Tree {
-        Tree::new(sys, Root::Own, BTreeMap::new())
-    }
-
-    /// `process`, and what it has started and starts.
-    pub fn of(sys: &Sys, process: Process) -> Tree {
-        Tree::new(sys, Root::Other, BTreeMap::from([(process.pid, (process, Counts::default()))]))
-    }
-
-    fn new(sys: &Sys, root: Root, known: BTreeMap<u32, (Process, Counts)>) -> Tree {
-        let own = sys.proc.join("self/task").join(std::process::id().to_string());
-        Tree { lists: own.join("children").exists(), sys: sys.clone(), root, known, told: BTreeSet::new() }
+    /// `process`, and what it has started and starts; without one, what this process starts from now on, but for `guardian`.
+    ///
+    /// # Errors
+    /// When the kernel does not list children.
+    pub fn new(sys: &Sys, process: Option<Process>, guardian: Option<u32>) -> io::Result<Tree> {
+        if !sys.proc.join("thread-self/children").exists() {
+            return Err(io::Error::other("this kernel does not list children (CONFIG_PROC_CHILDREN)"));
+        }
+        let is_own = process.is_none();
+        let known = process.map(|process| (process.pid, (process, Counts::default()))).into_iter().collect();
+        Ok(Tree { sys: sys.clone(), guardian, is_own, known, told: BTreeSet::new() })
     }
 
     /// The process numbers that belong to it, as of the last look.
@@ -110,68 +113,58 @@ impl Tree {
         self.known.keys().copied()
     }
 
-    /// Those that live, as of the last look.
-    pub fn alive(&self) -> impl Iterator<Item = &Process> {
-        self.known.values().map(|(process, _)| process).filter(|process| !process.has_ended())
+    /// Those that live, as of the last look, parents before their children: a parent is never younger.
+    pub fn alive(&self) -> Vec<Process> {
+        let alive = self.known.values().map(|(process, _)| process).filter(|process| !process.has_ended());
+        let mut alive: Vec<Process> = alive.cloned().collect();
+        alive.sort_by_key(|process| (process.start, process.pid));
+        alive
     }
 
-    /// Looks for who belongs now, but for the process `besides`, and at what each has moved; and those that cannot be counted,
-    /// each once. Parents come before their children: a child that ends and is waited for meanwhile is missed until the next
-    /// look, where the other way round it would count twice, by itself and with its parent.
-    pub fn look(&mut self, besides: Option<u32>) -> (Vec<Member>, Vec<Process>) {
-        let all = if self.lists { BTreeMap::new() } else { self.scan() };
-        let before = std::mem::take(&mut self.known);
+    /// Looks for who belongs now, and at what each has moved; and those that cannot be counted, each once, with the reason. Parents
+    /// come before their children: a child that ends and is waited for meanwhile is missed until the next look, where the other
+    /// way round it would count twice, by itself and with its parent.
+    pub fn look(&mut self) -> (Vec<Member>, Vec<String>) {
         // Numbers are used again.
-        let lives = |known: &&Process| {
-            Process::look(&self.sys, known.pid).is_some_and(|now| now.start == known.start)
-        };
-        let mut queue = VecDeque::from_iter(
-            eldest_first(before.values().map(|(process, _)| process))
-                .into_iter()
-                .filter(lives)
-                .map(|known| known.pid),
-        );
-        if matches!(self.root, Root::Own) {
-            queue.extend(
-                self.children(std::process::id(), &all).into_iter().filter(|child| Some(*child) != besides),
-            );
+        let lives =
+            |known: &Process| Process::look(&self.sys, known.pid).is_some_and(|now| now.start == known.start);
+        let known = self.alive().into_iter().filter(lives).map(|known| known.pid);
+        let mut queue = VecDeque::from_iter(known);
+        let before = std::mem::take(&mut self.known);
+        if self.is_own {
+            let children = self.children(std::process::id()).into_iter();
+            queue.extend(children.filter(|child| Some(*child) != self.guardian));
         }
-        let mut uncounted = Vec::new();
-        let mut parents = BTreeSet::new();
+        let (mut members, mut uncounted) = (Vec::new(), Vec::new());
         while let Some(pid) = queue.pop_front() {
+            let Some(process) = Process::look(&self.sys, pid) else { continue };
             if self.known.contains_key(&pid) {
                 continue;
             }
-            let Some(process) = Process::look(&self.sys, pid) else { continue };
-            let known = before.get(&pid).filter(|(known, _)| known.start == process.start);
-            let file = self.sys.proc.join(pid.to_string()).join("io");
-            let counts = match sys::text(&file).as_deref().and_then(io) {
-                Some(counts) => counts,
-                None => {
-                    // It may have ended since it was looked at.
-                    let now = Process::look(&self.sys, pid);
-                    let lives = now.is_some_and(|now| now.start == process.start && !now.has_ended());
-                    if lives && self.told.insert((pid, process.start)) {
-                        uncounted.push(process.clone());
+            let start = process.start;
+            let counts = sys::text(&self.sys.proc.join(pid.to_string()).join("io")).as_deref().and_then(io);
+            // It may have ended since it was looked at.
+            let lives = || Process::look(&self.sys, pid).is_some_and(|now| !now.has_ended());
+            let is_foreign = counts.is_none() && lives();
+            let known = before.get(&pid).filter(|(known, _)| known.start == start);
+            let counts = counts.or(known.map(|(_, counts)| *counts)).unwrap_or_default();
+            let children = self.children(pid);
+            let forgets = !children.is_empty() && self.forgets(pid);
+            if (is_foreign || forgets) && self.told.insert((pid, start)) {
+                let why = match is_foreign {
+                    true => "is not counted: root alone may read what it moves; run ebb as root",
+                    false => {
+                        "ignores SIGCHLD: what its children move after the last look at them is not counted, so the limit may be \
+                         exceeded"
                     }
-                    known.map(|(_, counts)| *counts).unwrap_or_default()
-                }
-            };
-            self.known.insert(pid, (process, counts));
-            let children = self.children(pid, &all);
-            if !children.is_empty() {
-                parents.insert(pid);
+                };
+                uncounted.push(format!("process {pid} ({}) {why}", one_line(&process.name)));
             }
+            members.push(Member { pid, start, parent: process.parent, counts, forgets });
+            self.known.insert(pid, (process, counts));
             queue.extend(children);
         }
-        let member = |(pid, (process, counts)): (&u32, &(Process, Counts))| Member {
-            pid: *pid,
-            start: process.start,
-            parent: process.parent,
-            counts: *counts,
-            forgets: parents.contains(pid) && self.forgets(*pid),
-        };
-        (self.known.iter().map(member).collect(), uncounted)
+        (members, uncounted)
     }
 
     fn forgets(&self, pid: u32) -> bool {
@@ -180,53 +173,20 @@ impl Tree {
         mask.unwrap_or(0) >> (CHILD - 1) & 1 == 1
     }
 
-    /// Children of each process, where the kernel has no list of them.
-    fn scan(&self) -> BTreeMap<u32, Vec<u32>> {
-        let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        for pid in sys::names(&self.sys.proc).iter().filter_map(|name| name.parse().ok()) {
-            if let Some(process) = Process::look(&self.sys, pid) {
-                children.entry(process.parent).or_default().push(pid);
-            }
-        }
-        children
-    }
-
-    fn children(&self, pid: u32, all: &BTreeMap<u32, Vec<u32>>) -> Vec<u32> {
-        if !self.lists {
-            return all.get(&pid).cloned().unwrap_or_default();
-        }
+    fn children(&self, pid: u32) -> Vec<u32> {
         let tasks = self.sys.proc.join(pid.to_string()).join("task");
-        let lists =
-            sys::names(&tasks).into_iter().filter_map(|task| sys::text(&tasks.join(task).join("children")));
-        let numbers =
-            |list: String| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>();
-        lists.flat_map(numbers).collect()
+        let names = sys::names(&tasks).into_iter();
+        let lists = names.filter_map(|task| sys::text(&tasks.join(task).join("children")));
+        lists
+            .flat_map(|list| list.split(' ').filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>())
+            .collect()
     }
-}
-
-/// Parents before their children, whatever their numbers: a parent is never younger, and of those that began in the same clock
-/// tick the one that another names.
-fn eldest_first<'a>(known: impl Iterator<Item = &'a Process>) -> Vec<&'a Process> {
-    let mut left: Vec<&Process> = known.collect();
-    left.sort_by_key(|process| (process.start, process.pid));
-    let mut sorted: Vec<&Process> = Vec::with_capacity(left.len());
-    for process in left {
-        let children =
-            sorted.iter().position(|other| other.parent == process.pid && other.start == process.start);
-        sorted.insert(children.unwrap_or(sorted.len()), process);
-    }
-    sorted
 }
 
 /// The processes above this one, the nearest first.
 pub fn ancestors(sys: &Sys) -> Vec<u32> {
-    ancestors_of(sys, std::process::id())
-}
-
-/// The processes above the process `pid`, the nearest first.
-pub fn ancestors_of(sys: &Sys, pid: u32) -> Vec<u32> {
     let mut found = Vec::new();
-    let mut pid = pid;
+    let mut pid = std::process::id();
     while let Some(process) = Process::look(sys, pid).filter(|process| process.parent != 0) {
         pid = process.parent;
         // What changes while it is read ends somewhere.
@@ -241,6 +201,7 @@ pub fn ancestors_of(sys: &Sys, pid: u32) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ebbtide_model::limit::Kind;
     use std::process::{Command, Stdio};
     use std::time::{Duration, Instant};
 
@@ -263,10 +224,10 @@ mod tests {
         let mut shell =
             Command::new("sh").args(["-c", &script]).stdout(Stdio::null()).spawn().expect("starts");
         let sys = Sys::host();
-        let mut tree = Tree::of(&sys, Process::look(&sys, shell.id()).expect("it runs"));
+        let mut tree = Tree::new(&sys, Process::look(&sys, shell.id()), None).expect("lists");
         let begin = Instant::now();
         let written = loop {
-            let (members, uncounted) = tree.look(None);
+            let (members, uncounted) = tree.look();
             assert!(uncounted.is_empty());
             let sleeps = |process: &Process| process.name == "sleep";
             let written = members
@@ -275,7 +236,9 @@ mod tests {
                 .map(|member| member.counts[Kind::Write]);
             // One that ended while the others were looked at is among them once more; what it wrote, its parent has at the next
             // look, where the parent was looked at before.
-            if tree.alive().any(sleeps) && members.len() == 2 && written.is_some_and(|bytes| bytes >= 3 << 20)
+            if tree.alive().iter().any(sleeps)
+                && members.len() == 2
+                && written.is_some_and(|bytes| bytes >= 3 << 20)
             {
                 break written;
             }
@@ -286,41 +249,23 @@ mod tests {
         let sleep = tree.pids().find(|pid| *pid != shell.id()).expect("the other");
         shell.kill().and_then(|()| shell.wait()).expect("ends");
         // It belongs although its parent is gone.
-        tree.look(None);
+        tree.look();
         assert!(tree.pids().eq([sleep]));
         Command::new("kill").arg(sleep.to_string()).status().expect("ends");
         let begin = Instant::now();
-        while tree.alive().next().is_some() {
-            tree.look(None);
+        while !tree.alive().is_empty() {
+            tree.look();
             assert!(begin.elapsed() < Duration::from_secs(60));
         }
     }
 
     #[test]
-    fn parents_are_looked_at_before_their_children() {
-        let process = |pid: u32, parent: u32, start: u64| Process {
-            pid,
-            start,
-            parent,
-            name: String::new(),
-            state: 'S',
-            is_kernel: false,
+    fn a_process_whose_first_thread_has_ended_is_alive() {
+        let stat = |threads: u32| {
+            let text = format!("7 (mt) Z 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 {threads} 0 9 0 0 0");
+            parse(&text).expect("parses").has_ended()
         };
-        // Numbers that began anew after the greatest: the child's is smaller, in the same tick and later.
-        let all = [
-            process(300, 32_000, 17),
-            process(301, 300, 17),
-            process(302, 301, 18),
-            process(32_000, 1, 17),
-            process(299, 302, 18),
-            process(32_700, 1, 3),
-        ];
-        let sorted = eldest_first(all.iter());
-        let place = |pid: u32| sorted.iter().position(|process| process.pid == pid);
-        assert_eq!(sorted.len(), all.len());
-        for child in &all {
-            assert!(place(child.parent) < place(child.pid), "{sorted:?}");
-        }
+        assert_eq!((stat(1), stat(2)), (true, false));
     }
 
     #[test]

@@ -28,6 +28,11 @@ impl<'a> Stat<'a> {
         self.fields.get(field - 3)?.parse().ok()
     }
 
+    /// The same, where it may be less than nothing: groups, sessions and terminals, 5 to 8.
+    pub fn signed(&self, field: usize) -> Option<i64> {
+        self.fields.get(field - 3)?.parse().ok()
+    }
+
     /// `R`, `S`, `D`, `T` (stopped), `t` (traced), `Z` (ended, not yet waited for).
     pub fn state(&self) -> Option<char> {
         self.fields.first()?.chars().next()

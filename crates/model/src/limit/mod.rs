@@ -6,50 +6,31 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
-pub use pacer::{LONGEST_REST, LONGEST_SILENCE, Pacer, QUANTUM, Step};
+pub use pacer::{LONGEST_REST, LONGEST_SILENCE, Pacer, Step};
 pub use tally::{Member, Tally};
 
 use std::ops::{Index, IndexMut};
 
-/// What is counted and may be limited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// What is counted and may be limited, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Bytes read from storage.
+    /// Read from storage.
     Read,
-    /// Bytes written to storage, when they enter the page cache or, past it, when they are handed to the device.
+    /// Written to storage, when they enter the page cache or, past it, when they are handed to the device.
     Write,
-    /// Bytes of TCP, received and acknowledged by the other end.
+    /// Over TCP, received and acknowledged by the other end.
     Net,
-    /// Operations that read or write.
-    Ops,
 }
 
 impl Kind {
-    /// Each, in the order in which they are shown.
-    pub const ALL: [Kind; 4] = [Kind::Read, Kind::Write, Kind::Net, Kind::Ops];
-
-    /// As options and JSON call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Read => "read",
-            Kind::Write => "write",
-            Kind::Net => "net",
-            Kind::Ops => "iops",
-        }
-    }
-
-    /// More than a program moves in a second on common hardware: what has not been seen to be slower may be this fast.
-    fn presumed(self) -> f64 {
-        match self {
-            Kind::Ops => 100_000.0,
-            _ => 1e9,
-        }
-    }
+    /// Each, in the order in which they are shown, with its name in options and JSON.
+    pub const ALL: [(Kind, &'static str); 3] =
+        [(Kind::Read, "read"), (Kind::Write, "write"), (Kind::Net, "net")];
 }
 
-/// A number for each [`Kind`]: bytes, or operations, since some beginning.
+/// Bytes of each [`Kind`] since some beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts(pub [u64; 4]);
+pub struct Counts(pub [u64; 3]);
 
 impl Counts {
     /// Each of `self` with that of `other`.
@@ -83,12 +64,12 @@ impl IndexMut<Kind> for Counts {
 
 /// The most of each [`Kind`] in a second, at least 1; nothing where it is not limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Limits(pub [Option<u64>; 4]);
+pub struct Limits(pub [Option<u64>; 3]);
 
 impl Limits {
-    /// Those that are set.
-    pub fn set(&self) -> impl Iterator<Item = (Kind, u64)> + '_ {
-        Kind::ALL.into_iter().filter_map(|kind| Some((kind, self.of(kind)?)))
+    /// Those that are set, with their names.
+    pub fn set(&self) -> impl Iterator<Item = (Kind, &'static str, u64)> + '_ {
+        Kind::ALL.into_iter().filter_map(|(kind, name)| Some((kind, name, self.of(kind)?)))
     }
 
     /// Limit of `kind` per second, where it is set.

@@ -10,28 +10,28 @@
 use super::{Counts, Kind, Limits};
 use std::time::Duration;
 
-/// The longest stop for the network. Half a second is promised, and waking takes its time on a busy host: servers and clients
-/// drop connections that say nothing for some seconds.
-pub const LONGEST_SILENCE: Duration = Duration::from_millis(400);
+/// The longest stop for the network: servers and clients drop connections that say nothing for some seconds.
+pub const LONGEST_SILENCE: Duration = Duration::from_secs(1);
 /// The longest stop for an old debt of storage's, in which nobody waits for an answer.
 pub const LONGEST_REST: Duration = Duration::from_secs(10);
 /// What a stop waits for: as many seconds of the limit.
-pub const QUANTUM: f64 = 0.1;
-/// What a bucket holds at most of what a program that runs leaves, in seconds of the limit: what it may catch up on.
-const CAPACITY: f64 = 0.25;
+const QUANTUM: f64 = 0.1;
+/// What a bucket holds at most of what a program leaves, in seconds of the limit, where it ran and where it stood still. A stop
+/// that lasts longer than it was asked to, on a busy host, gives what the program could not use; one of somebody else's does not.
+const CAPACITY: (f64, f64) = (0.25, 1.0);
 /// The shortest that a program is let run: less than that and it might not run at all.
 const PULSE: Duration = Duration::from_micros(100);
 /// Between two looks at a program that runs.
 const SHORTEST_RUN: Duration = Duration::from_millis(1);
 const LONGEST_RUN: Duration = Duration::from_millis(50);
-/// The same in the beginning, when nobody knows how fast the program is.
-const FIRST_RUN: Duration = Duration::from_micros(200);
 /// The same when it has moved nothing for a time, so that looking at it costs little.
 const IDLE_RUN: Duration = Duration::from_millis(4);
-/// How long a program is looked at as often as can be, in the beginning and after it moved something.
-const BEGINNING: Duration = Duration::from_millis(300);
+/// For how long it is looked at as often as can be after it moved something.
+const BUSY: Duration = Duration::from_millis(300);
 /// What remains of the fastest that was seen, from look to look: a program that was fast will be again.
 const REMEMBERED: f64 = 0.95;
+/// More bytes than a program moves in a second on common hardware: what has not been seen to be slower may be this fast.
+const PRESUMED: f64 = 1e9;
 
 /// What the program is to do now, and for how long before the next look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,37 +53,29 @@ struct Bucket {
     level: f64,
     /// The most that was moved in a second of running, lately.
     fastest: f64,
-    /// What had been moved in the beginning.
-    begun: f64,
     /// What was moved since the program was let run the last time.
     slice: f64,
-    /// The most that was moved beyond what the limit gave until then.
-    ahead: f64,
 }
 
 impl Bucket {
     /// How much longer a stop lasts that has lasted `stopped_for`.
     fn wait(&self, stopped_for: Duration) -> Duration {
-        let missing = self.limit * QUANTUM - self.level;
         let longest = match self.kind {
             Kind::Net => LONGEST_SILENCE,
             _ => LONGEST_REST.max(seconds(self.slice / self.limit)),
         };
-        seconds(missing / self.limit).min(longest.saturating_sub(stopped_for))
+        seconds(QUANTUM - self.level / self.limit).min(longest.saturating_sub(stopped_for))
     }
 
     /// How long it lasts at this rate.
     fn lasts_at(&self, rate: f64) -> Duration {
-        if self.level > 0.0 && rate <= 0.0 { A_DAY } else { seconds(self.level / rate) }
+        if rate > 0.0 { seconds(self.level / rate) } else { LONGEST_RUN }
     }
 }
 
-/// More than anything is waited for.
-const A_DAY: Duration = Duration::from_secs(86_400);
-
 /// At least nothing, at most a day.
 fn seconds(seconds: f64) -> Duration {
-    Duration::from_secs_f64(seconds.max(0.0).min(A_DAY.as_secs_f64()))
+    Duration::from_secs_f64(seconds.clamp(0.0, 86_400.0))
 }
 
 /// Decides about stops from what was counted.
@@ -104,33 +96,12 @@ pub struct Pacer {
 impl Pacer {
     /// For a program that has moved `moved` at the beginning and runs.
     pub fn new(limits: &Limits, moved: Counts) -> Pacer {
-        let bucket = |(kind, limit): (Kind, u64)| {
-            let (limit, begun) = (limit.max(1) as f64, moved[kind] as f64);
-            Bucket { kind, limit, level: limit * QUANTUM, fastest: 0.0, begun, slice: 0.0, ahead: 0.0 }
+        let bucket = |(kind, _, limit): (Kind, &str, u64)| {
+            let limit = limit.max(1) as f64;
+            Bucket { kind, limit, level: limit * QUANTUM, fastest: 0.0, slice: 0.0 }
         };
-        Pacer {
-            buckets: limits.set().map(bucket).collect(),
-            at: Duration::ZERO,
-            moved,
-            held: None,
-            ran: true,
-            busy: Duration::ZERO,
-        }
-    }
-
-    /// What could be moved of `kind` at once, in seconds of its limit; less than nothing is a debt.
-    pub fn ahead(&self, kind: Kind) -> Option<f64> {
-        let bucket = self.of(kind)?;
-        Some(bucket.level / bucket.limit)
-    }
-
-    /// What was moved of `kind` at one time beyond all that the limit had given until then: a burst.
-    pub fn burst(&self, kind: Kind) -> Option<u64> {
-        self.of(kind).map(|bucket| bucket.ahead as u64)
-    }
-
-    fn of(&self, kind: Kind) -> Option<&Bucket> {
-        self.buckets.iter().find(|bucket| bucket.kind == kind)
+        let buckets = limits.set().map(bucket).collect();
+        Pacer { buckets, at: Duration::ZERO, moved, held: None, ran: true, busy: Duration::ZERO }
     }
 
     /// What to do when `moved` was counted `at` this time after the beginning. What falls for a moment is what it was.
@@ -139,16 +110,14 @@ impl Pacer {
         let more = moved.minus(self.moved);
         (self.at, self.moved) = (at, self.moved.with(moved, u64::max));
         for bucket in &mut self.buckets {
-            let (more, all) = (more[bucket.kind] as f64, moved[bucket.kind] as f64);
+            let more = more[bucket.kind] as f64;
+            let capacity = bucket.limit * if self.ran { CAPACITY.0 } else { CAPACITY.1 };
             let filled = bucket.level + bucket.limit * passed;
-            // What a stop gave that lasted longer than it was asked to, on a busy host, the program could not use: it stays.
-            bucket.level =
-                if self.ran { filled.min(bucket.level.max(bucket.limit * CAPACITY)) } else { filled } - more;
+            bucket.level = filled.min(bucket.level.max(capacity)) - more;
             if self.ran && passed > 0.0 {
                 bucket.fastest = (bucket.fastest * REMEMBERED).max(more / passed);
             }
             bucket.slice = if self.ran { more } else { bucket.slice + more };
-            bucket.ahead = bucket.ahead.max(all - bucket.begun - bucket.limit * at.as_secs_f64());
             if more > 0.0 {
                 self.busy = at;
             }
@@ -156,30 +125,26 @@ impl Pacer {
         let stopped_for = self.held.map(|since| at.saturating_sub(since));
         let wait = self.buckets.iter().map(|bucket| bucket.wait(stopped_for.unwrap_or_default())).max();
         let wait = wait.unwrap_or_default();
-        let goes_on = match stopped_for {
+        self.ran = match stopped_for {
             Some(_) => wait.is_zero(),
             None => self.buckets.iter().all(|bucket| bucket.level > 0.0),
         };
-        self.ran = goes_on;
-        if goes_on {
-            let least = |rate: fn(&Bucket) -> f64| self.buckets.iter().map(|b| b.lasts_at(rate(b))).min();
-            let surely = least(|bucket| bucket.fastest).unwrap_or(LONGEST_RUN);
-            if surely < SHORTEST_RUN {
-                self.held = Some(at);
-                return Step::Pulse(surely.max(PULSE));
-            }
-            let perhaps = least(|bucket| bucket.fastest.max(bucket.kind.presumed())).unwrap_or(LONGEST_RUN);
-            self.held = None;
-            // How fast it is nobody knows at first, and loopback moves a hundredth of a second's worth of any limit in a moment.
-            let (shortest, longest) = match at {
-                _ if at < BEGINNING => (FIRST_RUN, SHORTEST_RUN),
-                _ if at.saturating_sub(self.busy) < BEGINNING => (SHORTEST_RUN, LONGEST_RUN),
-                _ => (IDLE_RUN, LONGEST_RUN),
-            };
-            return Step::Run(perhaps.clamp(shortest, longest));
+        if !self.ran {
+            self.held.get_or_insert(at);
+            // A wait that rounds to nothing would spin.
+            return Step::Hold(wait.max(PULSE));
         }
-        self.held.get_or_insert(at);
-        // A wait that rounds to nothing would spin.
-        Step::Hold(wait.max(Duration::from_micros(100)))
+        let least = |presumed: f64| {
+            let lasts = self.buckets.iter().map(|bucket| bucket.lasts_at(bucket.fastest.max(presumed)));
+            lasts.min().unwrap_or(LONGEST_RUN)
+        };
+        let surely = least(0.0);
+        if surely < SHORTEST_RUN {
+            self.held = Some(at);
+            return Step::Pulse(surely.max(PULSE));
+        }
+        self.held = None;
+        let shortest = if at.saturating_sub(self.busy) < BUSY { SHORTEST_RUN } else { IDLE_RUN };
+        Step::Run(least(PRESUMED).clamp(shortest, LONGEST_RUN))
     }
 }

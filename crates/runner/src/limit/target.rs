@@ -1,12 +1,10 @@
 //! Which processes may be held: none that somebody else depends on to go on, nor one that cannot be.
 
-use ebbtide_host::limit::announced::{self, Holder};
 use ebbtide_host::limit::sockets;
 use ebbtide_host::limit::tree::{Process, ancestors};
 use ebbtide_host::sys::{self, Sys};
 use ebbtide_model::limit::{Kind, Limits};
 use ebbtide_model::shown::one_line;
-use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
 /// Why a process is not held.
@@ -17,13 +15,7 @@ pub enum Refused {
     #[error("process {0} has ended; nobody has waited for it yet")]
     Ended(u32),
     #[error(
-        "process 1 is the system's first, which everything else waits for; write the number of the one that is to be held"
-    )]
-    First,
-    #[error("process {0} is this program itself; write the number of another")]
-    Own(u32),
-    #[error(
-        "process {0} has started this program, which would be stopped with it; run ebb from elsewhere, as from another terminal"
+        "process {0} is this program or has started it, and would stop it; write the number of the one that is to be held"
     )]
     Ancestor(u32),
     #[error(
@@ -34,28 +26,15 @@ pub enum Refused {
     Thread(u32, u32),
     #[error("process {0} ({1}) is another user's; run ebb as root")]
     Foreign(u32, String),
-    #[error("what process {0} ({1}) moves may not be read (/proc/{0}/io); run ebb as root")]
-    Uncountable(u32, String),
     #[error(
         "process {0} ({1}) is in a network namespace of its own, where its connections are not seen; run ebb in it: `nsenter --net --target {0} ebb limit ...`"
     )]
     Elsewhere(u32, String),
     #[error(
-        "process {holder} is an `ebb limit` that holds {}, with all that it starts; two would wake what the other stops. Write both limits in one command, of each kind the lower",
-        if holder == root { "what it has started".to_owned() } else { format!("process {root}") }
+        "process {0} ({1}) is a job of a shell's or in the foreground of a terminal. A stop would be taken for Ctrl-Z: the shell \
+         goes on to its next command, while this one is half done. Start it under its limit: `ebb limit ... -- COMMAND`"
     )]
-    Held { holder: u32, root: u32 },
-}
-
-/// Whether another `ebb limit` holds this program, or the process `target`, or what that has started.
-///
-/// # Errors
-/// Who does.
-pub fn check_free(sys: &Sys, target: Option<u32>) -> Result<(), Refused> {
-    match announced::conflict(sys, target) {
-        Some(Holder { pid, root }) => Err(Refused::Held { holder: pid, root }),
-        None => Ok(()),
-    }
+    Job(u32, String),
 }
 
 /// The process `pid`, if it may be held to `limits`.
@@ -63,68 +42,88 @@ pub fn check_free(sys: &Sys, target: Option<u32>) -> Result<(), Refused> {
 /// # Errors
 /// Why it may not.
 pub fn check(sys: &Sys, pid: u32, limits: &Limits) -> Result<Process, Refused> {
-    if pid == 1 {
-        return Err(Refused::First);
-    }
-    if pid == std::process::id() {
-        return Err(Refused::Own(pid));
+    if pid == std::process::id() || ancestors(sys).contains(&pid) {
+        return Err(Refused::Ancestor(pid));
     }
     let process = Process::look(sys, pid).ok_or(Refused::Absent(pid))?;
     let name = || one_line(&process.name).into_owned();
-    let status = sys::text(&sys.proc.join(pid.to_string()).join("status")).unwrap_or_default();
+    let place = sys.proc.join(pid.to_string());
+    let status = sys::text(&place.join("status")).unwrap_or_default();
     match sys::field(&status, "Tgid:").and_then(|group| group.parse().ok()) {
         Some(group) if group != pid => return Err(Refused::Thread(pid, group)),
+        _ if process.is_kernel => return Err(Refused::Kernel(pid, name())),
+        _ if process.has_ended() => return Err(Refused::Ended(pid)),
         _ => {}
     }
-    if process.is_kernel {
-        return Err(Refused::Kernel(pid, name()));
-    }
-    if process.has_ended() {
-        return Err(Refused::Ended(pid));
-    }
-    if ancestors(sys).contains(&pid) {
-        return Err(Refused::Ancestor(pid));
-    }
     let number = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Refused::Absent(pid))?;
-    match test_kill_process(number) {
-        Err(Errno::PERM) => return Err(Refused::Foreign(pid, name())),
-        Err(_) => return Err(Refused::Absent(pid)),
-        Ok(()) => {}
-    }
-    if sys::text(&sys.proc.join(pid.to_string()).join("io")).is_none() {
-        return Err(Refused::Uncountable(pid, name()));
+    if test_kill_process(number).is_err() || sys::text(&place.join("io")).is_none() {
+        return Err(Refused::Foreign(pid, name()));
     }
     if limits.of(Kind::Net).is_some() && sockets::is_elsewhere(sys, pid) {
         return Err(Refused::Elsewhere(pid, name()));
     }
+    let parent = Process::look(sys, process.parent);
+    if is_job(&process, parent.as_ref()) {
+        return Err(Refused::Job(pid, name()));
+    }
     Ok(process)
+}
+
+/// Whether somebody does something when `process` is stopped: a shell has put it into a group of its own, or it is in the
+/// foreground of its terminal.
+fn is_job(process: &Process, parent: Option<&Process>) -> bool {
+    process.is_foreground
+        || parent.is_some_and(|parent| parent.session == process.session && parent.group != process.group)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
 
     #[test]
     fn what_others_wait_for_is_refused() {
         let sys = Sys::host();
         let check = |pid| check(&sys, pid, &Limits::default()).map(|process| process.pid);
-        let own = std::process::id();
-        assert_eq!(check(1), Err(Refused::First));
-        assert_eq!(check(own), Err(Refused::Own(own)));
+        let (own, parent) = (std::process::id(), std::os::unix::process::parent_id());
+        for above in [1, own, parent] {
+            assert_eq!(check(above), Err(Refused::Ancestor(above)));
+        }
         assert_eq!(check(u32::MAX), Err(Refused::Absent(u32::MAX)));
-        let parent = std::os::unix::process::parent_id();
-        assert_eq!(check(parent), Err(Refused::Ancestor(parent)));
         // This thread is not the first of its process.
         let thread = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
         assert_eq!(check(thread), Err(Refused::Thread(thread, own)));
         if let Some(kernel) = Process::look(&sys, 2).filter(|process| process.is_kernel) {
             assert_eq!(check(2), Err(Refused::Kernel(2, kernel.name)));
         }
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("starts");
+        let mut child = Command::new("setsid").args(["sleep", "60"]).spawn().expect("starts");
+        let is_sleep = || Process::look(&sys, child.id()).is_some_and(|now| now.name == "sleep");
+        while !is_sleep() {
+            std::thread::yield_now();
+        }
         assert_eq!(check(child.id()), Ok(child.id()));
         child.kill().expect("ends");
         while Process::look(&sys, child.id()).is_some_and(|now| !now.has_ended()) {}
         assert_eq!(check(child.id()), Err(Refused::Ended(child.id())));
         child.wait().expect("ends");
+    }
+
+    #[test]
+    fn a_job_is_who_has_a_group_of_its_own_or_the_foreground() {
+        let process = |group, session, is_foreground| {
+            let own = Process::look(&Sys::host(), std::process::id()).expect("is there");
+            Process { group, session, is_foreground, ..own }
+        };
+        let shell = process(50, 50, false);
+        for (child, expected) in [
+            (process(60, 50, true), true),
+            (process(61, 50, false), true),
+            (process(50, 50, false), false),
+            (process(70, 70, false), false),
+            (process(70, 70, true), true),
+        ] {
+            assert_eq!(is_job(&child, Some(&shell)), expected, "{child:?}");
+        }
+        assert!(is_job(&process(60, 50, true), None), "the shell is another user's");
     }
 }

@@ -1,17 +1,14 @@
 //! What is told of a run.
 
-use super::groups::LimitMethods;
 use ebbtide_model::limit::Counts;
 use std::time::Duration;
 
-/// How it is going.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// How it went.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Course {
-    /// Since the beginning, but for `paused`.
+    /// How long it took.
     pub elapsed: Duration,
-    /// For how long somebody else had stopped the program, as by a key.
-    pub paused: Duration,
-    /// Operations and bytes moved so far.
+    /// Bytes moved.
     pub moved: Counts,
     /// Of that, what the group with the kernel's limit has passed to devices.
     pub by_kernel: Option<Counts>,
@@ -19,10 +16,6 @@ pub struct Course {
     pub stops: u64,
     /// For how long in all.
     pub held: Duration,
-    /// The longest of these stops.
-    pub longest: Duration,
-    /// What was moved at one time beyond all that the limits had given until then.
-    pub burst: Counts,
 }
 
 /// How a program ended.
@@ -36,14 +29,4 @@ pub enum End {
     Unknown,
     /// It did not: this signal came, and it goes on without a limit.
     Released(i32),
-}
-
-/// What is told of a run as it goes on: a terminal, or a test.
-pub trait LimitListener {
-    /// Before anything is started or stopped.
-    fn begins(&mut self, ways: &LimitMethods);
-    /// From time to time, with what was moved so far.
-    fn goes_on(&mut self, course: &Course);
-    /// Something that is not as it was asked for.
-    fn remark(&mut self, text: &str);
 }

@@ -6,6 +6,7 @@ use super::whose::Other;
 use super::{Failure, Keeper};
 use crate::attach;
 use crate::mounting;
+use crate::probe::tables;
 use crate::sys::md::Synced;
 use crate::{at_work, sys};
 use ebbtide_model::plan::build::{BuildAction, BuildStep, BuildUndo};
@@ -16,6 +17,7 @@ use ebbtide_provision::{AtWork, Desired, Member, Phase, Record};
 use ebbtide_provision::{Carried, MemberSeen, MemberState};
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 /// What there is of what a step makes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,6 +97,13 @@ impl Keeper<'_> {
                     });
                 }
                 match mdadm::arrays(sys, runner, uuid)?.first() {
+                    // Its members cannot be asked any more.
+                    Some(name) if Some(name) == self.kernel_name(device).as_ref() => {
+                        StepState::Other(format!(
+                            "{device} is broken: its members failed while it ran, and it takes no more writes. See why (`dmesg`), \
+                         unmount what is on it, and `mdadm --stop {device}`; the same `ebb apply` then starts it again"
+                        ))
+                    }
                     Some(name) => StepState::Other(format!("the array is /dev/{name} and not {device}")),
                     None => StepState::Absent,
                 }
@@ -127,7 +136,13 @@ impl Keeper<'_> {
                 // What covers it is said to whoever looks, too.
                 Err(covered) => StepState::Other(covered.to_string()),
             },
-            BuildUndo::RemoveDirectory(path) | BuildUndo::RemoveGroup(path) => is(self.sys.at(path).is_dir()),
+            BuildUndo::RemoveDirectory(path) | BuildUndo::RemoveGroup(path) => {
+                // A file system that has shut down answers with an error: its directory is there.
+                let found = std::fs::metadata(self.sys.at(path)).map(|found| found.is_dir());
+                is(found.unwrap_or_else(|error| {
+                    error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
+                }))
+            }
             BuildUndo::Detach { name, .. } => is(attach::is_recorded(sys, name)),
             BuildUndo::RestoreQueue { set, .. } => match queue::get(sys, set) {
                 Ok(now) if now == set.value => StepState::Stands,
@@ -142,6 +157,43 @@ impl Keeper<'_> {
             BuildUndo::DetachLoop { .. } => StepState::Absent,
             BuildUndo::RemoveExport(export) => is(crate::export::stands(sys, export)),
         })
+    }
+
+    /// How a member is by the kernel's own files; nothing where it is not there.
+    pub fn state_by_kernel(&self, member: &Member) -> Option<MemberState> {
+        let name = self.kernel_name(&member.path)?;
+        let class = self.sys.sys.join("class/block");
+        let mut holders = sys::names(&class.join(&name).join("holders")).into_iter();
+        let state =
+            holders.find_map(|array| sys::word(&class.join(array).join(format!("md/dev-{name}/state"))));
+        let has = |word: &str| state.as_ref().is_some_and(|state| state.split(',').any(|part| part == word));
+        Some(match () {
+            () if !self.answers(&name) => MemberState::Unreachable,
+            () if has("faulty") => MemberState::Faulty,
+            () if has("spare") => MemberState::Resyncing,
+            () => MemberState::InUse,
+        })
+    }
+
+    /// [`look`](Self::look) where these members, by their places, do not answer: whoever asks them, or the array, may wait for ever. So only
+    /// the kernel's own files are read.
+    pub fn look_without(&self, record: &Record, silent: &BTreeSet<usize>, waited: Duration) -> ArraySeen {
+        let desired = &record.desired;
+        let members = desired.members.iter().enumerate().map(|(place, member)| {
+            let state = if silent.contains(&place) {
+                Some(MemberState::Unreachable)
+            } else {
+                self.state_by_kernel(member)
+            };
+            MemberSeen { state, ..MemberSeen::default() }
+        });
+        let seconds = waited.as_secs();
+        let paths =
+            silent.iter().filter_map(|place| desired.members.get(*place)).map(|member| member.path.as_str());
+        let drift = paths.map(|path| {
+            format!("{path} does not answer: a read of it takes longer than {seconds} s; nothing else was looked at, which would wait for it")
+        });
+        ArraySeen { members: members.collect(), drift: drift.collect(), ..ArraySeen::default() }
     }
 
     /// All that there is of what `record` is of.
@@ -222,6 +274,7 @@ impl Keeper<'_> {
                 line.source
             ))
         }));
+        drift.extend(self.mounts(desired).filter_map(|mountpoint| self.takes_no_writes(mountpoint)));
         let grown = self.grown(record);
         if !grown.is_empty() && self.growth(record).is_some() {
             drift.extend(grown.iter().map(|grown| format!("{grown}: `ebb apply` takes that up")));
@@ -283,6 +336,27 @@ impl Keeper<'_> {
         desired.build.steps.iter().filter_map(|step| match &step.undo {
             Some(BuildUndo::Unmount { mountpoint, .. }) => Some(mountpoint.as_path()),
             _ => None,
+        })
+    }
+
+    /// Why nothing can be written to what is mounted on `mountpoint`.
+    fn takes_no_writes(&self, mountpoint: &Path) -> Option<String> {
+        let mounts = tables::mounts_of(&self.sys);
+        let mount = tables::seen_at(&mounts, mountpoint)
+            .filter(|mount| Path::new(&mount.mountpoint) == mountpoint)?;
+        let has = |option: &str| mount.has_option(option);
+        let (at, fstype) = (mountpoint.shown(), &mount.fstype);
+        if let Err(error) = std::fs::metadata(self.sys.at(mountpoint)) {
+            return Some(format!(
+                "{at} does not answer ({error}): {fstype} has shut down, as after an error of its device. See `dmesg`, unmount it, and check it \
+                 before it is mounted again"
+            ));
+        }
+        ["ro", "shutdown", "emergency_ro"].into_iter().find(|option| has(option)).map(|option| {
+            format!(
+                "{at} takes no writes ({fstype}, {option}): somebody mounted it so, or an error of its device did. See `dmesg`; without errors \
+                 `mount -o remount,rw {at}`, else unmount it and check it first"
+            )
         })
     }
 
@@ -410,7 +484,9 @@ fn absent(undo: &BuildUndo) -> String {
         BuildUndo::RemovePv { device, .. } => format!("{device} is not a physical volume of LVM any more"),
         BuildUndo::RemoveVg { name } => format!("the volume group {name} is not there"),
         BuildUndo::RemoveLv { volume } => format!("the logical volume {volume} is not active"),
-        BuildUndo::WipeContent { device, .. } => format!("{device} has nothing on it"),
+        BuildUndo::WipeContent { device, .. } => format!(
+            "{device} no longer carries what `ebb apply` made on it, nor anything else with a signature"
+        ),
         BuildUndo::CloseCrypt { name, .. } => format!("the encrypted device {name} is not open"),
         BuildUndo::SwapOff { device, .. } => format!("swap on {device} is off"),
         BuildUndo::Unmount { mountpoint, .. } => format!("nothing is mounted on {}", mountpoint.shown()),

@@ -28,6 +28,7 @@ impl Keeper<'_> {
         let index = record.desired.build.steps.iter().position(|other| other == step);
         let is_cut_off = index.is_some_and(|index| record.begun > index && record.done <= index);
         self.is_one(device, uuid, &there)?;
+        self.has_enough(record, device, uuid, &there)?;
         // Arrays that are members are started before this one.
         let are_all_told = there.len() + missing.len() == members.len();
         if there.is_empty()
@@ -83,6 +84,34 @@ impl Keeper<'_> {
             tell(other),
             other.0,
             one.0
+        )))
+    }
+
+    /// Refuses to start the array where it has thrown out more members than it can lose: mdadm starts it where it is told to alone.
+    fn has_enough(&self, record: &Record, device: &str, uuid: &str, there: &[&str]) -> Result<(), Failure> {
+        let mut found: Vec<(&str, Superblock)> = Vec::new();
+        for path in there {
+            found.extend(self.superblock(path)?.map(|superblock| (*path, superblock)));
+        }
+        let Some((_, newest)) = found.iter().max_by_key(|(_, superblock)| superblock.events) else {
+            return Ok(());
+        };
+        let is_out = |role: Option<usize>| role.is_some_and(|role| newest.in_use.get(role) == Some(&false));
+        let out: Vec<&str> =
+            found.iter().filter(|(_, superblock)| is_out(superblock.role)).map(|(path, _)| *path).collect();
+        let works = |volume: usize| {
+            let mut members = record.desired.members.iter();
+            !members.any(|member| member.volume == volume && out.contains(&member.path.as_str()))
+        };
+        if can_lose(&record.desired.layout, &works).is_some() {
+            return Ok(());
+        }
+        Err(Failure::Refused(format!(
+            "{device} is not started: it has thrown out {}, which is more than it can lose. See why (cables, a controller) first. Then \
+             `mdadm --assemble --force {device} --uuid={uuid} {}` takes back the last ones that it threw out. What was written after the first \
+             one was out may be damaged: check what is on it, and then run this again",
+            out.join(" and "),
+            there.join(" ")
         )))
     }
 

@@ -4,7 +4,7 @@
 //! send and what the server can send is limited, and each way takes 37 ms.
 
 use super::common::tool;
-use super::guests::{lab, script};
+use super::guests::{lab, on_uml, script, told};
 use ebbtide_lab::Laboratory;
 use ebbtide_lab::disks::{Bus, Disk, Throttle};
 use ebbtide_lab::guest::Guest;
@@ -68,7 +68,7 @@ fn small_laboratory() -> Laboratory {
         small
     });
     let (places, _) = lab();
-    Laboratory::with_program(places, small, Arc::new(Control::default()), super::guests::told).unwrap()
+    on_uml(Laboratory::with_program(places, small, Arc::new(Control::default()), told).unwrap())
 }
 
 /// The server and its clients.

@@ -1,6 +1,6 @@
 //! A file server of the guest's own: how many calls an operation on it is, and how long they take.
 
-use super::guests::{qemu_guest, script};
+use super::guests::{guest, script};
 use serde_json::{Value, json};
 
 const SET_UP: &str = r#"
@@ -34,7 +34,7 @@ budget = "60s"
 
 #[test]
 fn the_calls_of_a_file_server_are_counted() {
-    let mut guest = qemu_guest("remote", &[("a".to_owned(), 128 << 20)]);
+    let mut guest = guest("remote", &[("a".to_owned(), 128 << 20)]);
     script(&mut guest, SET_UP).unwrap();
     for (size, calls) in [("4k", 1.0), ("256k", 4.0)] {
         let experiment = EXPERIMENT.replace("SIZE", size);

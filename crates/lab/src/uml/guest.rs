@@ -17,6 +17,10 @@ use std::time::{Duration, Instant};
 /// Most that a guest may print.
 const MOST: u64 = 16 << 20;
 const TICK: Duration = Duration::from_millis(20);
+/// The file that its network is. Standard error until the kernel starts: no process beside it has it, and the connection ends with the guest.
+pub(super) const NETWORK: u8 = 3;
+/// Starts the kernel. Its library path is not that of the programs before it, which are this machine's.
+const START: &str = r#"exec 3>&2 2>>"$0"; export LD_LIBRARY_PATH=.; exec ./linux "$@""#;
 
 /// What to boot.
 #[derive(Debug, Clone)]
@@ -75,26 +79,30 @@ impl Guest {
         let name = format!("uml-{}-{number}", std::process::id());
         let directory = GuestDirectory::make(&kernel.places, &name)?;
         let at = directory.path();
-        let child = self.spawn(kernel, at, &name, Stdio::null())?;
+        let child = self.spawn(kernel, at, &name, [Stdio::null(), Stdio::null()], &[])?;
         Ok(Running { child, directory, name })
     }
 
-    /// Starts the kernel in the guest's directory `at`; its serial line is `line`.
+    /// Starts the kernel in the guest's directory `at`, with `more` arguments. It has its serial `line`, and its `network` as file
+    /// [`NETWORK`].
     pub(super) fn spawn(
         &self,
         kernel: &Kernel,
         at: &Path,
         name: &str,
-        line: Stdio,
+        [line, network]: [Stdio; 2],
+        more: &[String],
     ) -> Result<Child, LabError> {
         write(&at.join("script"), self.script.as_bytes())?;
         make_directory(&at.join("uml"))?;
         let file = |name: &str| own::anew(&at.join(name)).map_err(LabError::file("make", &at.join(name)));
+        file(KERNEL_LOG)?;
         let lib = kernel.directory.join("lib");
         Command::new("setpriv")
-            // Its library path is not that of the programs before it, which are this machine's.
-            .args(["--pdeathsig", "KILL", "env", "LD_LIBRARY_PATH=.", "./linux"])
+            .args(["--pdeathsig", "KILL", "sh", "-c", START])
+            .arg(at.join(KERNEL_LOG))
             .args(self.arguments(kernel, at, name)?)
+            .args(more)
             .current_dir(&lib)
             .env_clear()
             .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
@@ -102,7 +110,7 @@ impl Guest {
             .process_group(0)
             .stdin(line)
             .stdout(file(OUTPUT)?)
-            .stderr(file(KERNEL_LOG)?)
+            .stderr(network)
             .spawn()
             .map_err(LabError::file("start", &lib.join("linux")))
     }
@@ -135,7 +143,7 @@ impl Guest {
 }
 
 /// A path that the kernel's command line can carry.
-fn plain(file: &Path) -> Result<&str, LabError> {
+pub(super) fn plain(file: &Path) -> Result<&str, LabError> {
     let text = path(file)?;
     match text.starts_with('/') && !text.contains([' ', ',', ':', '"', '\n']) {
         true => Ok(text),

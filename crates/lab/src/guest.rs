@@ -4,6 +4,7 @@ use super::disks::{Access, DISKS_MAX, Disk};
 use super::frame::{self, Frame, LENGTH_MAX};
 use super::guest_directory::GuestDirectory;
 use super::machine::{self, Accelerator, Boot, Machine, Root, Use};
+use super::network::Socket;
 use super::uml::Kernel;
 use super::{LabError, Laboratory, tools};
 use ebbtide_door::{own, read};
@@ -68,6 +69,8 @@ pub struct Guest {
     pub(super) files: Option<Files>,
     /// What the kernel's names of its disks begin with: `vd` of /dev/vda.
     pub disks: &'static str,
+    /// Where its network card connects to, of User-Mode Linux.
+    pub(super) _network: Option<Socket>,
     /// From its start to the agent's first word; of a guest with a shell, to QEMU's.
     pub boot: Duration,
 }
@@ -183,6 +186,7 @@ impl Guest {
             control,
             files: None,
             disks: "vd",
+            _network: None,
             boot: Duration::ZERO,
         };
         let file = |error| LabError::file("use the channel in", guest.directory.path())(error);

@@ -1,13 +1,18 @@
 //! A private network between guests: a hub in this process, on UNIX sockets. Nothing of it is on the host's network.
 //!
 //! QEMU's stream netdev (docs: `-netdev stream`) sends each Ethernet frame after its length, four bytes, big endian; User-Mode
-//! Linux (docs: `transport=fd`) each as a record. The hub passes a frame on to every other guest, as a hub does; each guest's
+//! Linux (docs: `transport=bess`) each as a record. The hub passes a frame on to every other guest, as a hub does; each guest's
 //! network card drops what is not for it.
 
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair, sockopt};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
+    listen, recv, send, shutdown, socket_with, sockopt,
+};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -100,6 +105,21 @@ pub struct Place {
     pub number: u8,
 }
 
+/// A socket that a guest connects to until this is dropped.
+#[derive(Debug)]
+pub(super) struct Socket {
+    socket: OwnedFd,
+    /// The way to it.
+    _directory: File,
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        // Whoever waits for a connection hears of it.
+        let _ = shutdown(&self.socket, Shutdown::Both);
+    }
+}
+
 impl Place {
     /// QEMU's arguments for a network card whose other end is `socket`.
     pub(super) fn arguments(&self, socket: &str) -> [String; 4] {
@@ -109,11 +129,6 @@ impl Place {
             "-device".to_owned(),
             format!("virtio-net-pci,netdev=private,mac={}", self.mac()),
         ]
-    }
-
-    /// User-Mode Linux's argument for a network card whose other end is its open file `file`.
-    pub(super) fn argument(&self, file: u8) -> String {
-        format!("vec0:transport=fd,fd={file},mac={}", self.mac())
     }
 
     /// 52:54:00 is QEMU's prefix for locally made cards.
@@ -127,17 +142,26 @@ impl Place {
         thread::spawn(move || accept(&listener).map(|stream| place.serve(Line::Stream(stream))));
     }
 
-    /// A guest's end of a connection, whose records are frames; they are passed on in the background until it is closed.
+    /// A socket `name` in `directory` for User-Mode Linux, which connects whenever its card is set up, and the kernel's argument for it.
     ///
     /// # Errors
-    /// When there can be no connection.
-    pub(super) fn records(&self) -> io::Result<OwnedFd> {
-        let (ours, theirs) =
-            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-        sockopt::set_socket_timeout(&ours, sockopt::Timeout::Send, Some(RECORD_PATIENCE))?;
-        let place = self.clone();
-        thread::spawn(move || place.serve(Line::Records(ours)));
-        Ok(theirs)
+    /// When there can be none.
+    pub(super) fn socket(&self, directory: &Path, name: &str) -> io::Result<(Socket, String)> {
+        let open = ebbtide_door::read::open(directory)?;
+        // As for QEMU's, its own path may be too long.
+        let path = format!("/proc/{}/fd/{}/{name}", std::process::id(), open.as_raw_fd());
+        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        bind(&socket, &SocketAddrUnix::new(&path)?)?;
+        listen(&socket, 1)?;
+        let (ours, place) = (socket.try_clone()?, self.clone());
+        thread::spawn(move || {
+            while let Ok(line) = accept_with(&ours, SocketFlags::CLOEXEC) {
+                let _ = sockopt::set_socket_timeout(&line, sockopt::Timeout::Send, Some(RECORD_PATIENCE));
+                place.serve(Line::Records(line));
+            }
+        });
+        let argument = format!("vec0:transport=bess,dst={path},mac={}", self.mac());
+        Ok((Socket { socket, _directory: open }, argument))
     }
 
     /// Passes on what comes from `from` until it ends, which is the end of the guest.
@@ -237,7 +261,13 @@ mod tests {
         guests[0].write_all(b"\0\0\0\x04left").expect("writes");
         assert_eq!(read(&mut guests[1]), b"left");
         // A guest whose frames are records, among them.
-        let record = Place { network: network.clone(), number: 4 }.records().expect("connects");
+        let fourth = Place { network: network.clone(), number: 4 };
+        let (socket, argument) = fourth.socket(directory.path(), "records").expect("listens");
+        assert!(argument.starts_with("vec0:transport=bess,dst=/proc/"), "{argument}");
+        let record = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
+        let record = record.expect("a socket");
+        let path = SocketAddrUnix::new(directory.path().join("records")).expect("a path");
+        rustix::net::connect(&record, &path).expect("connects");
         while lock(&network.members).len() < 3 {
             thread::sleep(Duration::from_millis(1));
         }
@@ -247,7 +277,7 @@ mod tests {
         assert_eq!((&heard[..4], read(&mut guests[1])), (&b"both"[..], b"both".to_vec()));
         send(&record, b"record", SendFlags::NOSIGNAL).expect("sends");
         assert_eq!((read(&mut guests[0]), read(&mut guests[1])), (b"record".to_vec(), b"record".to_vec()));
-        drop(record);
+        drop((record, socket));
         while lock(&network.members).len() > 2 {
             thread::sleep(Duration::from_millis(1));
         }

@@ -50,7 +50,7 @@ fn status(guest: &mut Guest) -> Value {
 /// the other side is destroyed.
 #[test]
 fn a_backup_outlives_the_machine_and_the_other_side_sees_nothing_plain() {
-    let mut net = Net::new("drill", 256 * MIB);
+    let mut net = Net::new("drill", 64 * MIB);
     let mut desk = net.client(2, "desk");
     tell(
         &mut net.store,

@@ -29,6 +29,7 @@ const HOST: &str = r#"
     /usr/sbin/sshd -f /etc/ssh/sshd_config
 "#;
 
+/// A server that starts waits for the clients that had files open before, as short as it can.
 const SERVER: &str = r#"
     modprobe nfsd; modprobe nfsv4
     mkfs.ext4 -q /dev/vda
@@ -37,7 +38,7 @@ const SERVER: &str = r#"
     mount -t nfsd nfsd /proc/fs/nfsd
     touch /var/lib/nfs/etab /var/lib/nfs/rmtab
     echo '/srv/files 10.77.0.0/24(rw,async,no_root_squash,no_subtree_check,fsid=0)' >/etc/exports
-    rpcbind; exportfs -ra; rpc.mountd -N 3; rpc.nfsd -N 3 8
+    rpcbind; exportfs -ra; rpc.mountd -N 3; rpc.nfsd -N 3 -G 10 -L 10 8
     ssh-keygen -q -t ed25519 -N '' -f /root/.ssh/id_ed25519
     printf 'StrictHostKeyChecking accept-new\n' >/root/.ssh/config
     cat /root/.ssh/id_ed25519.pub

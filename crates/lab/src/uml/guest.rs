@@ -17,10 +17,6 @@ use std::time::{Duration, Instant};
 /// Most that a guest may print.
 const MOST: u64 = 16 << 20;
 const TICK: Duration = Duration::from_millis(20);
-/// The file that its network is. Standard error until the kernel starts: no process beside it has it, and the connection ends with the guest.
-pub(super) const NETWORK: u8 = 3;
-/// Starts the kernel. Its library path is not that of the programs before it, which are this machine's.
-const START: &str = r#"exec 3>&2 2>>"$0"; export LD_LIBRARY_PATH=.; exec ./linux "$@""#;
 
 /// What to boot.
 #[derive(Debug, Clone)]
@@ -79,28 +75,26 @@ impl Guest {
         let name = format!("uml-{}-{number}", std::process::id());
         let directory = GuestDirectory::make(&kernel.places, &name)?;
         let at = directory.path();
-        let child = self.spawn(kernel, at, &name, [Stdio::null(), Stdio::null()], &[])?;
+        let child = self.spawn(kernel, at, &name, Stdio::null(), &[])?;
         Ok(Running { child, directory, name })
     }
 
-    /// Starts the kernel in the guest's directory `at`, with `more` arguments. It has its serial `line`, and its `network` as file
-    /// [`NETWORK`].
+    /// Starts the kernel in the guest's directory `at`, with `more` arguments; its serial line is `line`.
     pub(super) fn spawn(
         &self,
         kernel: &Kernel,
         at: &Path,
         name: &str,
-        [line, network]: [Stdio; 2],
+        line: Stdio,
         more: &[String],
     ) -> Result<Child, LabError> {
         write(&at.join("script"), self.script.as_bytes())?;
         make_directory(&at.join("uml"))?;
         let file = |name: &str| own::anew(&at.join(name)).map_err(LabError::file("make", &at.join(name)));
-        file(KERNEL_LOG)?;
         let lib = kernel.directory.join("lib");
         Command::new("setpriv")
-            .args(["--pdeathsig", "KILL", "sh", "-c", START])
-            .arg(at.join(KERNEL_LOG))
+            // Its library path is not that of the programs before it, which are this machine's.
+            .args(["--pdeathsig", "KILL", "env", "LD_LIBRARY_PATH=.", "./linux"])
             .args(self.arguments(kernel, at, name)?)
             .args(more)
             .current_dir(&lib)
@@ -110,7 +104,7 @@ impl Guest {
             .process_group(0)
             .stdin(line)
             .stdout(file(OUTPUT)?)
-            .stderr(network)
+            .stderr(file(KERNEL_LOG)?)
             .spawn()
             .map_err(LabError::file("start", &lib.join("linux")))
     }

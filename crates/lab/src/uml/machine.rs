@@ -1,16 +1,15 @@
 //! A guest that takes commands through the agent, on its serial line.
 
-use super::guest::{NETWORK, plain};
+use super::guest::plain;
 use super::{Guest, Kernel};
 use crate::disks::{Bus, Disk, Throttle};
 use crate::guest::{self, Files, TICK};
 use crate::guest_directory::GuestDirectory;
-use crate::machine::{Machine, Use};
+use crate::machine::{self, Machine, Use};
 use crate::{LabError, Laboratory, recipe};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -55,16 +54,17 @@ impl Kernel {
             more.push(format!("{word}=ubd{letter}"));
         }
         let failed = |error| LabError::file("talk to the guest of", at)(error);
-        let mut network = Stdio::null();
+        let mut network = None;
         if let Some(place) = &machine.place {
-            more.push(place.argument(NETWORK));
-            network = place.records().map_err(failed)?.into();
+            let (socket, argument) = place.socket(at, machine::NETWORK).map_err(failed)?;
+            more.push(argument);
+            network = Some(socket);
         }
         let (channel, theirs) = UnixStream::pair().map_err(failed)?;
         channel.set_read_timeout(Some(TICK)).map_err(failed)?;
         let start = Instant::now();
         let line = OwnedFd::from(theirs).into();
-        let process = wanted.spawn(self, at, &machine.name, [line, network], &more)?;
+        let process = wanted.spawn(self, at, &machine.name, line, &more)?;
         let mut guest = guest::Guest {
             process,
             channel,
@@ -72,6 +72,7 @@ impl Kernel {
             control: laboratory.shared_control(),
             files: Some(Files { directory: directory.clone(), next: Arc::default() }),
             disks: "ubd",
+            _network: network,
             boot: Duration::ZERO,
         };
         guest.wait_ready(start)?;

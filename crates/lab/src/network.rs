@@ -5,8 +5,8 @@
 //! network card drops what is not for it.
 
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
-    listen, recv, send, shutdown, socket_with, sockopt,
+    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with,
+    bind, listen, recv, send, shutdown, socket_with, sockopt,
 };
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};

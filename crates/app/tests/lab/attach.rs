@@ -148,7 +148,9 @@ fn twenty_cuts_of_the_connection_corrupt_nothing() {
     tell(&mut desk, "head -c 48 /dev/urandom | base64 -w0 >key; chmod 600 key");
     tell(
         &mut desk,
-        &format!("ebb attach root@store:{VOLUME} --transport iscsi --name data --encrypt key --mount /srv/data --hold 120s -q"),
+        &format!(
+            "ebb attach root@store:{VOLUME} --transport iscsi --name data --encrypt key --mount /srv/data --hold 120s -q"
+        ),
     );
     tell(
         &mut desk,
@@ -199,10 +201,7 @@ fn a_lost_host_is_an_error_after_the_hold_time() {
 }
 
 fn lose(net: &mut Net, desk: &mut Guest, transport: &str) {
-    tell(
-        desk,
-        &format!("ebb attach root@store:{VOLUME} --name data --transport {transport} --hold 5s -q"),
-    );
+    tell(desk, &format!("ebb attach root@store:{VOLUME} --name data --transport {transport} --hold 5s -q"));
     tell(desk, "ip link set eth0 down");
     let waited = tell(
         desk,
@@ -281,16 +280,13 @@ fn attach_directly(net: &mut Net, desk: &mut Guest, transport: &str, client: &st
         // open-iscsi keeps it in the node record, which root alone may read.
         let modes = tell(
             desk,
-            &format!(
-                "find /etc/iscsi/nodes -type f -exec grep -l -F '{secret}' {{}} + | xargs stat -c %a"
-            ),
+            &format!("find /etc/iscsi/nodes -type f -exec grep -l -F '{secret}' {{}} + | xargs stat -c %a"),
         );
         assert_eq!(modes.trim(), "600");
     }
     // What the device moved is counted, also by a kernel that counts it for its paths alone.
     let device = now["device"].as_str().unwrap();
-    let said =
-        tell(desk, &format!("ebb bench {device} --rw randread --bs 16k --runtime 2 --json -q"));
+    let said = tell(desk, &format!("ebb bench {device} --rw randread --bs 16k --runtime 2 --json -q"));
     let run: Value = serde_json::from_str(&said).unwrap();
     let verdicts = run["jobs"][0]["ebbtide"]["verdicts"].as_array().unwrap();
     assert!(verdicts.iter().all(|verdict| verdict["kind"] != "cache"), "{transport}: {verdicts:#?}");
@@ -307,9 +303,7 @@ fn attach_directly(net: &mut Net, desk: &mut Guest, transport: &str, client: &st
     assert!(again.contains(MARKER), "{again}");
     tell(
         &mut net.store,
-        &format!(
-            "ebb export --remove data --force; dd if=/dev/zero of={VOLUME} bs=1M count=4 status=none"
-        ),
+        &format!("ebb export --remove data --force; dd if=/dev/zero of={VOLUME} bs=1M count=4 status=none"),
     );
     net.nothing_there(transport);
 }
@@ -322,7 +316,8 @@ fn a_sector_that_was_changed_on_the_other_side_is_an_error() {
     let mut net = Net::new("integrity", 64 * MIB);
     let mut desk = net.client(2, "desk");
     tell(&mut net.store, "rm /usr/local/bin/ebb");
-    let attach = format!("ebb attach ada@store:{VOLUME} --transport iscsi --name data --encrypt ask --integrity");
+    let attach =
+        format!("ebb attach ada@store:{VOLUME} --transport iscsi --name data --encrypt ask --integrity");
     let none = script(&mut desk, &attach).unwrap_err();
     assert!(none.contains("has no ebb") && none.contains("--copy-ebb"), "{none}");
     let asked = |guest: &mut Guest, prompts: &[&str]| {

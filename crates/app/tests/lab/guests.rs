@@ -62,7 +62,13 @@ fn machine(name: &str, disks: Vec<Disk>) -> Machine {
 }
 
 /// A guest with these disks at place `number` of `network`.
-pub fn guest_on(laboratory: &Laboratory, network: &Network, number: u8, name: &str, disks: Vec<Disk>) -> Guest {
+pub fn guest_on(
+    laboratory: &Laboratory,
+    network: &Network,
+    number: u8,
+    name: &str,
+    disks: Vec<Disk>,
+) -> Guest {
     let machine = Machine {
         name: format!("test-{name}-{number}-{}", std::process::id()),
         memory_mib: 384,

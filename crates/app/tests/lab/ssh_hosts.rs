@@ -72,7 +72,13 @@ impl Net {
 
     /// A client whose key the storage host knows.
     pub fn client(&mut self, number: u8, name: &str) -> Guest {
-        let mut client = guest_on(&self.laboratory, &self.network, number, &format!("attach-{}-{name}", self.test), Vec::new());
+        let mut client = guest_on(
+            &self.laboratory,
+            &self.network,
+            number,
+            &format!("attach-{}-{name}", self.test),
+            Vec::new(),
+        );
         script(&mut client, &HOST.replace("NAME", name).replace("NUMBER", &number.to_string())).unwrap();
         let key = script(&mut client, CLIENT).unwrap();
         let let_in = format!(

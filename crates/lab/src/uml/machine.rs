@@ -21,9 +21,7 @@ impl Kernel {
     pub fn can_be(machine: &Machine) -> bool {
         let plain =
             |disk: &Disk| (disk.bus, disk.throttle, disk.link) == (Bus::Virtio, Throttle::default(), None);
-        machine.usage == Use::Commands
-            && machine.disks.len() <= DISKS_MAX
-            && machine.disks.iter().all(plain)
+        machine.usage == Use::Commands && machine.disks.len() <= DISKS_MAX && machine.disks.iter().all(plain)
     }
 
     /// Starts a guest with the root file system `image` in a directory where its disks are, and waits until it takes commands. Its disks are

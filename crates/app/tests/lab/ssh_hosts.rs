@@ -1,6 +1,6 @@
 //! A storage host with SSH, and clients whose keys it knows, on a network of their own.
 
-use super::guests::{guest_on, laboratory, script};
+use super::guests::{QUICK_KEYS, guest_on, laboratory, script};
 use ebbtide_lab::Laboratory;
 use ebbtide_lab::disks::{Bus, Disk, Throttle};
 use ebbtide_lab::guest::Guest;
@@ -80,7 +80,7 @@ impl Net {
             Vec::new(),
         );
         script(&mut client, &HOST.replace("NAME", name).replace("NUMBER", &number.to_string())).unwrap();
-        let key = script(&mut client, CLIENT).unwrap();
+        let key = script(&mut client, &format!("{QUICK_KEYS}{CLIENT}")).unwrap();
         let let_in = format!(
             "for home in /root /home/ada; do echo '{}' >>$home/.ssh/authorized_keys; chmod 600 $home/.ssh/authorized_keys; done; chown 1000 /home/ada/.ssh/authorized_keys",
             key.trim()

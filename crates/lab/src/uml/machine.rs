@@ -47,8 +47,9 @@ impl Kernel {
         };
         let mut more = vec!["net.ifnames=0".to_owned()];
         let shared = [("EBB_IMAGE", image), ("EBB_PROGRAM", laboratory.program())];
+        // Read only (r) and not locked (c): QEMU's guests have them too.
         for (letter, (word, file)) in ('a'..='z').skip(machine.disks.len()).zip(shared) {
-            more.push(format!("ubd{letter}r={}", plain(file)?));
+            more.push(format!("ubd{letter}rc={}", plain(file)?));
             more.push(format!("{word}=ubd{letter}"));
         }
         let failed = |error| LabError::file("talk to the guest of", at)(error);

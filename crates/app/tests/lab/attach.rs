@@ -141,7 +141,7 @@ fn secrets_are_nowhere(guest: &mut Guest, key: &str) {
 /// Twenty times the connection is cut, in the ways in which it is: `ssh` killed here, its server killed there, the link down. What is
 /// written meanwhile is read back, and is what was written.
 #[test]
-#[ignore = "twenty cuts take many minutes under emulation: `cargo test -p ebbtide --features lab-tests --test lab attach::twenty_cuts_of_the_connection_corrupt_nothing -- --ignored`"]
+#[ignore = "twenty cuts take two minutes: `cargo test -p ebbtide --features lab-tests --test lab attach::twenty_cuts_of_the_connection_corrupt_nothing -- --ignored`"]
 fn twenty_cuts_of_the_connection_corrupt_nothing() {
     let mut net = Net::new("cuts", 256 * MIB);
     let mut desk = net.client(2, "desk");
@@ -311,7 +311,7 @@ fn attach_directly(net: &mut Net, desk: &mut Guest, transport: &str, client: &st
 /// The key is typed, the program is copied to a host that has none, and each sector is authenticated: one that was changed over there is an
 /// error, and all others are what was written.
 #[test]
-#[ignore = "copies the program through SSH, which takes minutes under emulation: `cargo test -p ebbtide --features lab-tests --test lab attach::a_sector -- --ignored`"]
+#[ignore = "copies the program through SSH and authenticates every sector, which takes two minutes: `cargo test -p ebbtide --features lab-tests --test lab attach::a_sector -- --ignored`"]
 fn a_sector_that_was_changed_on_the_other_side_is_an_error() {
     let mut net = Net::new("integrity", 64 * MIB);
     let mut desk = net.client(2, "desk");
@@ -375,7 +375,7 @@ fn every() -> usize {
 /// `ebb attach` is killed at boundaries, then `ebb detach`, and after `ebb cleanup` nothing is left on either side; the volume is as blank
 /// as it was, or has what its user put there.
 #[test]
-#[ignore = "takes minutes under emulation: `cargo test -p ebbtide --features lab-tests --test lab attach::a_kill_at_a_boundary_is_cleaned_up_on_both_sides -- --ignored`"]
+#[ignore = "a kill takes ten seconds: `cargo test -p ebbtide --features lab-tests --test lab attach::a_kill_at_a_boundary_is_cleaned_up_on_both_sides -- --ignored`"]
 fn a_kill_at_a_boundary_is_cleaned_up_on_both_sides() {
     let mut net = Net::new("kills", 64 * MIB);
     let mut desk = net.client(2, "desk");

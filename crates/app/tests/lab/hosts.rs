@@ -196,7 +196,7 @@ fn iops(session: &Value, design: &str, workload: &str) -> f64 {
 }
 
 #[test]
-#[ignore = "takes five minutes and more under emulation: `cargo test -p ebbtide --features lab-tests --test lab hosts::the_study_of_small_files_from_one_and_from_two_clients -- --ignored`"]
+#[ignore = "takes five minutes: `cargo test -p ebbtide --features lab-tests --test lab hosts::the_study_of_small_files_from_one_and_from_two_clients -- --ignored`"]
 fn the_study_of_small_files_from_one_and_from_two_clients() {
     let mut net = Net::start("study");
     net.limit();

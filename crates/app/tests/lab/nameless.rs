@@ -6,7 +6,7 @@ use super::guests::{QUICK_KEYS, guest, script};
 /// SSH to itself, and disks in memory, which have no such names.
 const PREPARE: &str = r#"
 modprobe -a iscsi_tcp dm-crypt ext4
-modprobe brd rd_nr=2 rd_size=65536
+modprobe brd rd_nr=2 rd_size=40960
 mkdir -p /root/.ssh /run/sshd /run/ssh; chmod 700 /root/.ssh
 grep -q ^sshd: /etc/passwd || echo 'sshd:x:105:65534::/run/sshd:/usr/sbin/nologin' >>/etc/passwd
 ssh-keygen -q -t ed25519 -N '' -f /run/ssh/host

@@ -300,14 +300,14 @@ fn number(variable: &str, default: u64) -> u64 {
 }
 
 #[test]
-#[ignore = "four guests take many minutes under emulation: `cargo test -p ebbtide --features lab-tests --test lab replicated::hosts_die_and_nothing_acknowledged_is_lost -- --ignored`"]
+#[ignore = "four guests take minutes: `cargo test -p ebbtide --features lab-tests --test lab replicated::hosts_die_and_nothing_acknowledged_is_lost -- --ignored`"]
 fn hosts_die_and_nothing_acknowledged_is_lost() {
     let figures = rounds("few", 2, "three", number("EBB_TEST_SEED", 1));
     assert_eq!(figures.bad, 0);
 }
 
 #[test]
-#[ignore = "takes more than an hour under emulation: `EBB_TEST_ROUNDS=50 cargo test -p ebbtide --features lab-tests --test lab replicated::many -- --ignored --nocapture`"]
+#[ignore = "takes an hour: `EBB_TEST_ROUNDS=50 cargo test -p ebbtide --features lab-tests --test lab replicated::many -- --ignored --nocapture`"]
 fn many_rounds_of_dying_hosts() {
     let (count, seed) = (number("EBB_TEST_ROUNDS", 50), number("EBB_TEST_SEED", 1));
     let figures = rounds("many", count, "three", seed);
@@ -328,7 +328,7 @@ fn a_second_machine_is_refused() {
 /// What docs/remote.md says: `ebb export` on the hosts, `ebb attach`, `ebb apply` and `ebb status` on the client; a host is lost, another is
 /// taken out, the client loses its power, and all is healthy again.
 #[test]
-#[ignore = "four guests take many minutes under emulation: `cargo test -p ebbtide --features lab-tests --test lab replicated::three_hosts_by_commands_alone -- --ignored`"]
+#[ignore = "four guests take minutes: `cargo test -p ebbtide --features lab-tests --test lab replicated::three_hosts_by_commands_alone -- --ignored`"]
 fn three_hosts_by_commands_alone() {
     let mut hosts = Hosts::new("commands", How::Ebb, 2, 64 * MIB);
     let mut text = "name = \"hosts\"\n".to_owned();

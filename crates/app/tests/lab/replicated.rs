@@ -271,9 +271,9 @@ fn rounds(test: &str, count: u64, files: &str, seed: u64) -> Figures {
     // No two copies differ anywhere, whatever was copied and what was not.
     let differ = hosts.tell(
         "for array in /dev/md/two_? /dev/md/three_?; do md=/sys/block/$(basename $(readlink -f $array))/md; echo check >$md/sync_action\n\
-         while ! grep -q idle $md/sync_action; do sleep 0.2; done; cat $md/mismatch_cnt; done",
+         while ! grep -q idle $md/sync_action; do sleep 0.2; done; echo $array $(<$md/mismatch_cnt); done",
     );
-    assert!(differ.lines().all(|count| count == "0"), "{differ}");
+    assert!(differ.lines().all(|line| line.ends_with(" 0")), "{differ}");
     figures.pauses.sort_by(f64::total_cmp);
     let pause = |share: f64| {
         figures

@@ -58,41 +58,25 @@ const AXE: &str = "axe-core@4.10.3";
 /// Installs what is missing: packages as root on Debian; otherwise says what is missing and how to get it.
 pub fn install() -> Result<(), String> {
     packages()?;
-    servers()?;
+    promtool()?;
     accessibility_checker()
 }
 
-/// Packages that would start servers if they were installed: unpacked below the tools, what of them is unpacked, and the file
-/// that shows that it was.
-const SERVERS: [(&str, &str, &[&str], &str); 2] = [
-    // What a guest of User-Mode Linux needs to be a storage host and its own client.
-    (
-        "servers",
-        "usr/sbin/sshd",
-        &["openssh-server", "open-iscsi", "libopeniscsiusr", "libisns0", "libwrap0"],
-        ".",
-    ),
-    // It checks figures and rules.
-    ("prometheus", "usr/bin/promtool", &["prometheus"], "./usr/bin/promtool"),
-];
-
-fn servers() -> Result<(), String> {
-    for (name, sign, packages, part) in SERVERS {
-        let place = tools().join(name);
-        if place.join(sign).is_file() || (name == "servers" && on_path("sshd") && on_path("iscsid")) {
-            continue;
-        }
-        let place = place.to_string_lossy();
-        let unpack = format!(
-            "mkdir -p {place}/usr/bin; cd {place}; [ $(id -u) != 0 ] || apt-get update -q; apt-get download -q {}; \
-             for package in *.deb; do dpkg-deb --fsys-tarfile $package | tar -x {part}; rm $package; done",
-            packages.join(" ")
-        );
-        let link = format!("mkdir -p {place}/usr/bin; ln -s $(command -v promtool) {place}/usr/bin/");
-        let unpack = if name == "prometheus" && on_path("promtool") { link } else { unpack };
-        run_all(&[Step::new(name, "sh", &["-ec", &unpack])])?;
+/// Unpacks the program that checks figures and rules: its package would start a server if it was installed.
+fn promtool() -> Result<(), String> {
+    let place = tools().join("prometheus");
+    if place.join("usr/bin/promtool").is_file() {
+        return Ok(());
     }
-    Ok(())
+    let place = place.to_string_lossy();
+    let get = if on_path("promtool") {
+        "ln -s $(command -v promtool) usr/bin/"
+    } else {
+        "[ $(id -u) != 0 ] || apt-get update -q; apt-get download -q prometheus; \
+         dpkg-deb --fsys-tarfile *.deb | tar -x ./usr/bin/promtool; rm *.deb"
+    };
+    let unpack = format!("mkdir -p {place}/usr/bin; cd {place}; {get}");
+    run_all(&[Step::new("prometheus", "sh", &["-ec", &unpack])])
 }
 
 fn accessibility_checker() -> Result<(), String> {

@@ -3,7 +3,9 @@
 use super::disks::{Access, DISKS_MAX, Disk};
 use super::frame::{self, Frame, LENGTH_MAX};
 use super::guest_directory::GuestDirectory;
-use super::machine::{self, Accelerator, Boot, Machine, Use};
+use super::machine::{self, Accelerator, Boot, Machine, Root, Use};
+use super::network::Socket;
+use super::uml::Kernel;
 use super::{LabError, Laboratory, tools};
 use ebbtide_door::{own, read};
 use ebbtide_model::backend::Control;
@@ -67,6 +69,8 @@ pub struct Guest {
     pub(super) files: Option<Files>,
     /// What the kernel's names of its disks begin with: `vd` of /dev/vda.
     pub disks: &'static str,
+    /// Where its network card connects to, of User-Mode Linux.
+    pub(super) _network: Option<Socket>,
     /// From its start to the agent's first word; of a guest with a shell, to QEMU's.
     pub boot: Duration,
 }
@@ -78,8 +82,11 @@ impl Laboratory {
     /// When it does not come up.
     pub fn boot(&self, machine: &Machine) -> Result<Guest, LabError> {
         let guest = Guest::boot(self, machine)?;
-        let (kernel, accelerator) = (self.image.kernel_release(), self.accelerator.name());
-        let why = &self.why;
+        let (mut kernel, mut accelerator) = (self.image.kernel_release(), self.accelerator.name());
+        let mut why = self.why.as_str();
+        if let Some(uml) = self.uml().filter(|_| Kernel::can_be(machine)) {
+            (kernel, accelerator, why) = (uml.release(), "User-Mode Linux", "");
+        }
         (self.say)(&match machine.usage {
             Use::Commands => {
                 let seconds = guest.boot.as_secs_f64();
@@ -137,6 +144,11 @@ impl Guest {
         laboratory: &Laboratory,
         machine: &Machine,
     ) -> Result<Guest, LabError> {
+        if let (Some(kernel), Root::Shared(image)) = (laboratory.uml(), &boot.root)
+            && Kernel::can_be(machine)
+        {
+            return kernel.boot(directory, image, laboratory, machine);
+        }
         let (program, accelerator) = (laboratory.program(), laboratory.accelerator());
         let control = laboratory.shared_control();
         let access = access_to(directory.path());
@@ -174,6 +186,7 @@ impl Guest {
             control,
             files: None,
             disks: "vd",
+            _network: None,
             boot: Duration::ZERO,
         };
         let file = |error| LabError::file("use the channel in", guest.directory.path())(error);

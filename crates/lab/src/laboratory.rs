@@ -3,6 +3,7 @@
 use crate::image::{self, Image};
 use crate::machine::Accelerator;
 use crate::places::Places;
+use crate::uml::Kernel;
 use crate::{LabError, accel, program};
 use ebbtide_model::backend::Control;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ pub struct Laboratory {
     pub(crate) why: String,
     control: Arc<Control>,
     pub(crate) say: fn(&str),
+    uml: Option<Kernel>,
 }
 
 /// What guests run on here.
@@ -55,7 +57,16 @@ impl Laboratory {
         }
         let (accelerator, why) = accel::choose(&places, &image)?;
         let program = program::pack(&places, program)?;
-        Ok(Laboratory { places, image, program, accelerator, why, control, say })
+        Ok(Laboratory { places, image, program, accelerator, why, control, say, uml: None })
+    }
+
+    /// Starts on User-Mode Linux what that can be.
+    pub fn with_uml(self, kernel: Kernel) -> Laboratory {
+        Laboratory { uml: Some(kernel), ..self }
+    }
+
+    pub(crate) fn uml(&self) -> Option<&Kernel> {
+        self.uml.as_ref()
     }
 
     /// What its guests run on.

@@ -1,11 +1,18 @@
 //! A private network between guests: a hub in this process, on UNIX sockets. Nothing of it is on the host's network.
 //!
-//! QEMU's stream netdev (docs: `-netdev stream`) sends each Ethernet frame after its length, four bytes, big endian. The
-//! hub passes a frame on to every other guest, as a hub does; each guest's network card drops what is not for it.
+//! QEMU's stream netdev (docs: `-netdev stream`) sends each Ethernet frame after its length, four bytes, big endian; User-Mode
+//! Linux (docs: `transport=bess`) each as a record. The hub passes a frame on to every other guest, as a hub does; each guest's
+//! network card drops what is not for it.
 
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with,
+    bind, listen, recv, send, shutdown, socket_with, sockopt,
+};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,9 +23,72 @@ const FRAME_MAX: usize = 4096 + 65536;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A guest that takes nothing for so long is cut off, so that it does not hold up the others.
 const WRITE_PATIENCE: Duration = Duration::from_secs(5);
+/// A record that is not taken for so long is dropped, as networks do.
+const RECORD_PATIENCE: Duration = Duration::from_secs(1);
+/// Bytes of a frame's length before it.
+const LENGTH: usize = 4;
 
 /// Guests that are connected, with their numbers.
-type Members = Arc<Mutex<Vec<(u8, UnixStream)>>>;
+type Members = Arc<Mutex<Vec<(u8, Line)>>>;
+
+/// The way to a guest.
+#[derive(Debug)]
+enum Line {
+    /// Frames after their lengths.
+    Stream(UnixStream),
+    /// Each record a frame.
+    Records(OwnedFd),
+}
+
+impl Line {
+    fn second(&self) -> io::Result<Line> {
+        Ok(match self {
+            Line::Stream(stream) => Line::Stream(stream.try_clone()?),
+            Line::Records(socket) => Line::Records(socket.try_clone()?),
+        })
+    }
+
+    fn number(&self) -> RawFd {
+        match self {
+            Line::Stream(stream) => stream.as_raw_fd(),
+            Line::Records(socket) => socket.as_raw_fd(),
+        }
+    }
+
+    /// Reads a frame, its length before it; says how long both are.
+    fn receive(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Line::Stream(stream) => {
+                stream.read_exact(&mut into[..LENGTH])?;
+                let length = u32::from_be_bytes([into[0], into[1], into[2], into[3]]) as usize;
+                if length > FRAME_MAX {
+                    return Err(io::Error::new(ErrorKind::InvalidData, "a frame that is too long"));
+                }
+                stream.read_exact(&mut into[LENGTH..LENGTH + length])?;
+                Ok(LENGTH + length)
+            }
+            Line::Records(socket) => {
+                let (length, _) = recv(socket, &mut into[LENGTH..], RecvFlags::empty())?;
+                if length == 0 {
+                    return Err(ErrorKind::UnexpectedEof.into());
+                }
+                into[..LENGTH].copy_from_slice(&(length as u32).to_be_bytes());
+                Ok(LENGTH + length)
+            }
+        }
+    }
+
+    /// Sends a frame, its length before it. After a failure it is not to be used.
+    fn send(&mut self, frame: &[u8]) -> io::Result<()> {
+        match self {
+            Line::Stream(stream) => stream.write_all(frame),
+            Line::Records(socket) => match send(socket, &frame[LENGTH..], SendFlags::NOSIGNAL) {
+                Ok(_) | Err(rustix::io::Errno::AGAIN) => Ok(()),
+                Err(error) => Err(error.into()),
+            },
+        }
+    }
+}
 
 /// A private network. It lives as long as a guest is on it.
 #[derive(Debug, Clone, Default)]
@@ -35,6 +105,21 @@ pub struct Place {
     pub number: u8,
 }
 
+/// A socket that a guest connects to until this is dropped.
+#[derive(Debug)]
+pub(super) struct Socket {
+    socket: OwnedFd,
+    /// The way to it.
+    _directory: File,
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        // Whoever waits for a connection hears of it.
+        let _ = shutdown(&self.socket, Shutdown::Both);
+    }
+}
+
 impl Place {
     /// QEMU's arguments for a network card whose other end is `socket`.
     pub(super) fn arguments(&self, socket: &str) -> [String; 4] {
@@ -42,24 +127,52 @@ impl Place {
             "-netdev".to_owned(),
             format!("stream,id=private,server=off,addr.type=unix,addr.path={socket}"),
             "-device".to_owned(),
-            // 52:54:00 is QEMU's prefix for locally made cards.
-            format!("virtio-net-pci,netdev=private,mac=52:54:00:eb:b0:{:02x}", self.number),
+            format!("virtio-net-pci,netdev=private,mac={}", self.mac()),
         ]
+    }
+
+    /// 52:54:00 is QEMU's prefix for locally made cards.
+    fn mac(&self) -> String {
+        format!("52:54:00:eb:b0:{:02x}", self.number)
     }
 
     /// Waits in the background for QEMU to connect, and passes frames on until it ends.
     pub(super) fn attach(&self, listener: UnixListener) {
-        let (members, number) = (self.network.members.clone(), self.number);
+        let place = self.clone();
+        thread::spawn(move || accept(&listener).map(|stream| place.serve(Line::Stream(stream))));
+    }
+
+    /// A socket `name` in `directory` for User-Mode Linux, which connects whenever its card is set up, and the kernel's argument for it.
+    ///
+    /// # Errors
+    /// When there can be none.
+    pub(super) fn socket(&self, directory: &Path, name: &str) -> io::Result<(Socket, String)> {
+        let open = ebbtide_door::read::open(directory)?;
+        // As for QEMU's, its own path may be too long.
+        let path = format!("/proc/{}/fd/{}/{name}", std::process::id(), open.as_raw_fd());
+        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        bind(&socket, &SocketAddrUnix::new(&path)?)?;
+        listen(&socket, 1)?;
+        let (ours, place) = (socket.try_clone()?, self.clone());
         thread::spawn(move || {
-            let Some(from) = accept(&listener) else { return };
-            let Ok(to) = from.try_clone() else { return };
-            // A guest that is started again has its number again: which of the two it is, its stream tells.
-            let own = to.as_raw_fd();
-            lock(&members).push((number, to));
-            // An end of the stream is the end of the guest.
-            let _ = forward(from, number, &members);
-            lock(&members).retain(|(_, stream)| stream.as_raw_fd() != own);
+            while let Ok(line) = accept_with(&ours, SocketFlags::CLOEXEC) {
+                let _ = sockopt::set_socket_timeout(&line, sockopt::Timeout::Send, Some(RECORD_PATIENCE));
+                place.serve(Line::Records(line));
+            }
         });
+        let argument = format!("vec0:transport=bess,dst={path},mac={}", self.mac());
+        Ok((Socket { socket, _directory: open }, argument))
+    }
+
+    /// Passes on what comes from `from` until it ends, which is the end of the guest.
+    fn serve(&self, from: Line) {
+        let Ok(to) = from.second() else { return };
+        let members = &self.network.members;
+        // A guest that is started again has its number again: which of the two it is, its line tells.
+        let own = to.number();
+        lock(members).push((self.number, to));
+        let _ = forward(from, self.number, members);
+        lock(members).retain(|(_, line)| line.number() != own);
     }
 }
 
@@ -68,7 +181,7 @@ pub fn address(number: u8) -> String {
     format!("10.77.0.{number}")
 }
 
-fn lock(members: &Members) -> std::sync::MutexGuard<'_, Vec<(u8, UnixStream)>> {
+fn lock(members: &Members) -> std::sync::MutexGuard<'_, Vec<(u8, Line)>> {
     members.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -90,18 +203,12 @@ fn accept(listener: &UnixListener) -> Option<UnixStream> {
 }
 
 /// Passes on what `from` sends to all others.
-fn forward(mut from: UnixStream, number: u8, members: &Members) -> io::Result<()> {
-    let mut frame = vec![0; 4 + FRAME_MAX];
+fn forward(mut from: Line, number: u8, members: &Members) -> io::Result<()> {
+    let mut frame = vec![0; LENGTH + FRAME_MAX];
     loop {
-        from.read_exact(&mut frame[..4])?;
-        let length = u32::from_be_bytes([frame[0], frame[1], frame[2], frame[3]]) as usize;
-        if length > FRAME_MAX {
-            return Err(io::Error::new(ErrorKind::InvalidData, "a frame that is too long"));
-        }
-        from.read_exact(&mut frame[4..4 + length])?;
+        let length = from.receive(&mut frame)?;
         // Half a frame would confuse whoever got it: after a failure it gets nothing more.
-        lock(members)
-            .retain_mut(|(other, to)| *other == number || to.write_all(&frame[..4 + length]).is_ok());
+        lock(members).retain_mut(|(other, to)| *other == number || to.send(&frame[..length]).is_ok());
     }
 }
 
@@ -153,5 +260,26 @@ mod tests {
         }
         guests[0].write_all(b"\0\0\0\x04left").expect("writes");
         assert_eq!(read(&mut guests[1]), b"left");
+        // A guest whose frames are records, among them.
+        let fourth = Place { network: network.clone(), number: 4 };
+        let (socket, argument) = fourth.socket(directory.path(), "records").expect("listens");
+        assert!(argument.starts_with("vec0:transport=bess,dst=/proc/"), "{argument}");
+        let record = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
+        let record = record.expect("a socket");
+        let path = SocketAddrUnix::new(directory.path().join("records")).expect("a path");
+        rustix::net::connect(&record, &path).expect("connects");
+        while lock(&network.members).len() < 3 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        guests[0].write_all(b"\0\0\0\x04both").expect("writes");
+        let mut heard = [0; 16];
+        assert_eq!(recv(&record, &mut heard, RecvFlags::empty()).expect("hears").0, 4);
+        assert_eq!((&heard[..4], read(&mut guests[1])), (&b"both"[..], b"both".to_vec()));
+        send(&record, b"record", SendFlags::NOSIGNAL).expect("sends");
+        assert_eq!((read(&mut guests[0]), read(&mut guests[1])), (b"record".to_vec(), b"record".to_vec()));
+        drop((record, socket));
+        while lock(&network.members).len() > 2 {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! `ebb attach` between guests: through SSH and directly, encrypted, cut, killed, and restored on another guest.
 
-use super::guests::script;
+use super::guests::{qemu_laboratory, script};
 use super::ssh_hosts::{Net, VOLUME};
 use ebbtide_lab::guest::Guest;
 use serde_json::Value;
@@ -50,7 +50,7 @@ fn status(guest: &mut Guest) -> Value {
 /// the other side is destroyed.
 #[test]
 fn a_backup_outlives_the_machine_and_the_other_side_sees_nothing_plain() {
-    let mut net = Net::new("drill", 256 * MIB);
+    let mut net = Net::new("drill", 64 * MIB);
     let mut desk = net.client(2, "desk");
     tell(
         &mut net.store,
@@ -58,7 +58,7 @@ fn a_backup_outlives_the_machine_and_the_other_side_sees_nothing_plain() {
     );
     tell(&mut desk, "head -c 48 /dev/urandom | base64 -w0 >key; chmod 600 key");
     let attach = format!(
-        "ebb attach ada@store:{VOLUME} --name backup --encrypt key --header-backup header --mount /srv/backup"
+        "ebb attach ada@store:{VOLUME} --transport iscsi --name backup --encrypt key --header-backup header --mount /srv/backup"
     );
     let said = tell(&mut desk, &attach);
     for words in ["attached as /dev/mapper/backup on /srv/backup", "encrypted now", "luksHeaderRestore"] {
@@ -141,14 +141,16 @@ fn secrets_are_nowhere(guest: &mut Guest, key: &str) {
 /// Twenty times the connection is cut, in the ways in which it is: `ssh` killed here, its server killed there, the link down. What is
 /// written meanwhile is read back, and is what was written.
 #[test]
-#[ignore = "twenty cuts take many minutes under emulation: `cargo test -p ebbtide --test lab attach::twenty_cuts_of_the_connection_corrupt_nothing -- --ignored`"]
+#[ignore = "twenty cuts take two minutes: `cargo test -p ebbtide --test lab attach::twenty_cuts_of_the_connection_corrupt_nothing -- --ignored`"]
 fn twenty_cuts_of_the_connection_corrupt_nothing() {
     let mut net = Net::new("cuts", 256 * MIB);
     let mut desk = net.client(2, "desk");
     tell(&mut desk, "head -c 48 /dev/urandom | base64 -w0 >key; chmod 600 key");
     tell(
         &mut desk,
-        &format!("ebb attach root@store:{VOLUME} --name data --encrypt key --mount /srv/data --hold 120s -q"),
+        &format!(
+            "ebb attach root@store:{VOLUME} --transport iscsi --name data --encrypt key --mount /srv/data --hold 120s -q"
+        ),
     );
     tell(
         &mut desk,
@@ -195,125 +197,127 @@ echo 0 >count; setsid bash write.sh >/dev/null 2>&1 & sleep 1"#,
 fn a_lost_host_is_an_error_after_the_hold_time() {
     let mut net = Net::new("hold", 64 * MIB);
     let mut desk = net.client(2, "desk");
-    for transport in ["nvme-tcp", "iscsi"] {
-        if transport == "iscsi" {
-            tell(&mut desk, "modprobe iscsi_tcp; iscsid");
-        }
-        tell(
-            &mut desk,
-            &format!("ebb attach root@store:{VOLUME} --name data --transport {transport} --hold 5s -q"),
-        );
-        tell(&mut desk, "ip link set eth0 down");
-        let waited = tell(
-            &mut desk,
-            r#"device=$(sed -n 's/.*"path": "\(.*\)",/\1/p' /var/lib/ebbtide/attached/data.json | head -1)
-               begin=$(date +%s); timeout 100 dd if=$device of=/dev/null bs=4k count=1 skip=999 iflag=direct 2>error && exit 1
-               echo $(($(date +%s) - begin))"#,
-        );
-        let waited: u64 = waited.trim().parse().unwrap();
-        assert!(waited < 90, "{transport}: an error after {waited} s");
-        let now = status(&mut desk);
-        assert!(now["state"] == "failing" || now["state"] == "reconnecting", "{now}");
-        tell(&mut desk, "ip link set eth0 up");
-        let back = tell(
-            &mut desk,
-            r#"for i in $(seq 90); do ebb status >/dev/null && break; sleep 1; done; ebb status
-               device=$(sed -n 's/.*"path": "\(.*\)",/\1/p' /var/lib/ebbtide/attached/data.json | head -1)
-               dd if=$device of=/dev/null bs=4k count=1 iflag=direct status=none"#,
-        );
-        assert!(back.contains("connected since"), "{back}");
-        // Away as a whole: what can be taken away is, and the rest is said.
-        tell(&mut desk, "ip link set eth0 down");
-        let said = tell(&mut desk, "ebb detach data");
-        assert!(said.contains("the export data on root@store may still be there"), "{transport}: {said}");
-        assert_eq!(traces(&mut desk), "", "{transport}");
-        tell(&mut desk, "ip link set eth0 up");
-        tell(&mut net.store, "ebb export --remove data --force");
-        net.nothing_there(transport);
-    }
+    lose(&mut net, &mut desk, "iscsi");
 }
 
-/// Directly, over both protocols: one with a secret that is nowhere to be seen, one encrypted.
+fn lose(net: &mut Net, desk: &mut Guest, transport: &str) {
+    tell(desk, &format!("ebb attach root@store:{VOLUME} --name data --transport {transport} --hold 5s -q"));
+    tell(desk, "ip link set eth0 down");
+    let waited = tell(
+        desk,
+        r#"device=$(sed -n 's/.*"path": "\(.*\)",/\1/p' /var/lib/ebbtide/attached/data.json | head -1)
+               begin=$(date +%s); timeout 100 dd if=$device of=/dev/null bs=4k count=1 skip=999 iflag=direct 2>error && exit 1
+               echo $(($(date +%s) - begin))"#,
+    );
+    let waited: u64 = waited.trim().parse().unwrap();
+    assert!(waited < 90, "{transport}: an error after {waited} s");
+    let now = status(desk);
+    assert!(now["state"] == "failing" || now["state"] == "reconnecting", "{now}");
+    tell(desk, "ip link set eth0 up");
+    let back = tell(
+        desk,
+        r#"for i in $(seq 90); do ebb status >/dev/null && break; sleep 1; done; ebb status
+               device=$(sed -n 's/.*"path": "\(.*\)",/\1/p' /var/lib/ebbtide/attached/data.json | head -1)
+               dd if=$device of=/dev/null bs=4k count=1 iflag=direct status=none"#,
+    );
+    assert!(back.contains("connected since"), "{back}");
+    // Away as a whole: what can be taken away is, and the rest is said.
+    tell(desk, "ip link set eth0 down");
+    let said = tell(desk, "ebb detach data");
+    assert!(said.contains("the export data on root@store may still be there"), "{transport}: {said}");
+    assert_eq!(traces(desk), "", "{transport}");
+    tell(desk, "ip link set eth0 up");
+    tell(&mut net.store, "ebb export --remove data --force");
+    net.nothing_there(transport);
+}
+
+/// With a secret that is nowhere to be seen.
 #[test]
 fn targets_on_a_network_of_one_s_own_are_attached_directly() {
     let mut net = Net::new("direct", 64 * MIB);
     let mut desk = net.client(2, "desk");
-    tell(&mut desk, "modprobe iscsi_tcp; iscsid; head -c 48 /dev/urandom | base64 -w0 >key; chmod 600 key");
-    let nqn = "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-0000-0000-000000000002";
-    for (transport, client, secret) in
-        [("iscsi", "iqn.2026-11.ebbtide.test:desk", Some("a-secret-of-chap-0123")), ("nvme-tcp", nqn, None)]
-    {
-        let with = secret.map_or("", |_| "--secret secret");
-        let encrypted = secret.map_or("--encrypt key --header-backup header", |_| "");
-        for guest in [&mut desk, &mut net.store] {
-            tell(guest, &format!("umask 077; echo '{}' >secret", secret.unwrap_or_default()));
-        }
-        let said = tell(
-            &mut net.store,
-            &format!(
-                "ebb export {VOLUME} --name data --client {client} --transport {transport} --listen 10.77.0.1 {with} --json"
-            ),
-        );
-        let export: Value = serde_json::from_str(&said).unwrap();
-        let target = export["target"].as_str().unwrap();
-        let place = format!("{transport}://store/{target}");
-        tell(
-            &mut desk,
-            &format!(
-                "ebb attach {place} --name data {with} {encrypted} --mount /srv/data -q; echo '{MARKER}' >/srv/data/f"
-            ),
-        );
-        let now = status(&mut desk);
-        assert_eq!((now["state"].as_str(), now["ssh"].as_bool()), (Some("connected"), Some(false)), "{now}");
-        if let Some(secret) = secret {
-            let key = tell(&mut desk, &format!("printf %s '{secret}' | base64 -w0"));
-            secrets_are_nowhere(&mut desk, &key);
-            // open-iscsi keeps it in the node record, which root alone may read.
-            let modes = tell(
-                &mut desk,
-                &format!(
-                    "find /etc/iscsi/nodes -type f -exec grep -l -F '{secret}' {{}} + | xargs stat -c %a"
-                ),
-            );
-            assert_eq!(modes.trim(), "600");
-        }
-        // What the device moved is counted, also by a kernel that counts it for its paths alone.
-        let device = now["device"].as_str().unwrap();
-        let said =
-            tell(&mut desk, &format!("ebb bench {device} --rw randread --bs 16k --runtime 2 --json -q"));
-        let run: Value = serde_json::from_str(&said).unwrap();
-        let verdicts = run["jobs"][0]["ebbtide"]["verdicts"].as_array().unwrap();
-        assert!(verdicts.iter().all(|verdict| verdict["kind"] != "cache"), "{transport}: {verdicts:#?}");
-        let wrong = script(&mut desk, &format!("ebb attach {place} --name data --hold 7s")).unwrap_err();
-        assert!(wrong.contains("hold is 60 s and not 7 s"), "{wrong}");
-        tell(&mut desk, "ebb detach data -q");
-        assert_eq!(traces(&mut desk), "", "{transport}");
-        let again = tell(
-            &mut desk,
-            &format!(
-                "ebb attach {place} --name data {with} {encrypted} --mount /srv/data; cat /srv/data/f; ebb detach data -q"
-            ),
-        );
-        assert!(again.contains(MARKER), "{again}");
-        tell(
-            &mut net.store,
-            &format!(
-                "ebb export --remove data --force; dd if=/dev/zero of={VOLUME} bs=1M count=4 status=none"
-            ),
-        );
-        net.nothing_there(transport);
+    let client = "iqn.2026-11.ebbtide.test:desk";
+    attach_directly(&mut net, &mut desk, "iscsi", client, Some("a-secret-of-chap-0123"));
+}
+
+/// The other protocol: directly and encrypted, then through SSH, where the connection is lost.
+#[test]
+fn nvme_over_tcp_is_attached_directly_and_through_ssh() {
+    let mut net = Net::with(qemu_laboratory(), "nvme", 64 * MIB);
+    let mut desk = net.client(2, "desk");
+    tell(&mut desk, "head -c 48 /dev/urandom | base64 -w0 >key; chmod 600 key");
+    let client = "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-0000-0000-000000000002";
+    attach_directly(&mut net, &mut desk, "nvme-tcp", client, None);
+    lose(&mut net, &mut desk, "nvme-tcp");
+}
+
+fn attach_directly(net: &mut Net, desk: &mut Guest, transport: &str, client: &str, secret: Option<&str>) {
+    let with = secret.map_or("", |_| "--secret secret");
+    let encrypted = secret.map_or("--encrypt key --header-backup header", |_| "");
+    for guest in [&mut *desk, &mut net.store] {
+        tell(guest, &format!("umask 077; echo '{}' >secret", secret.unwrap_or_default()));
     }
+    let said = tell(
+        &mut net.store,
+        &format!(
+            "ebb export {VOLUME} --name data --client {client} --transport {transport} --listen 10.77.0.1 {with} --json"
+        ),
+    );
+    let export: Value = serde_json::from_str(&said).unwrap();
+    let target = export["target"].as_str().unwrap();
+    let place = format!("{transport}://store/{target}");
+    tell(
+        desk,
+        &format!(
+            "ebb attach {place} --name data {with} {encrypted} --mount /srv/data -q; echo '{MARKER}' >/srv/data/f"
+        ),
+    );
+    let now = status(desk);
+    assert_eq!((now["state"].as_str(), now["ssh"].as_bool()), (Some("connected"), Some(false)), "{now}");
+    if let Some(secret) = secret {
+        let key = tell(desk, &format!("printf %s '{secret}' | base64 -w0"));
+        secrets_are_nowhere(desk, &key);
+        // open-iscsi keeps it in the node record, which root alone may read.
+        let modes = tell(
+            desk,
+            &format!("find /etc/iscsi/nodes -type f -exec grep -l -F '{secret}' {{}} + | xargs stat -c %a"),
+        );
+        assert_eq!(modes.trim(), "600");
+    }
+    // What the device moved is counted, also by a kernel that counts it for its paths alone.
+    let device = now["device"].as_str().unwrap();
+    let said = tell(desk, &format!("ebb bench {device} --rw randread --bs 16k --runtime 2 --json -q"));
+    let run: Value = serde_json::from_str(&said).unwrap();
+    let verdicts = run["jobs"][0]["ebbtide"]["verdicts"].as_array().unwrap();
+    assert!(verdicts.iter().all(|verdict| verdict["kind"] != "cache"), "{transport}: {verdicts:#?}");
+    let wrong = script(desk, &format!("ebb attach {place} --name data --hold 7s")).unwrap_err();
+    assert!(wrong.contains("hold is 60 s and not 7 s"), "{wrong}");
+    tell(desk, "ebb detach data -q");
+    assert_eq!(traces(desk), "", "{transport}");
+    let again = tell(
+        desk,
+        &format!(
+            "ebb attach {place} --name data {with} {encrypted} --mount /srv/data; cat /srv/data/f; ebb detach data -q"
+        ),
+    );
+    assert!(again.contains(MARKER), "{again}");
+    tell(
+        &mut net.store,
+        &format!("ebb export --remove data --force; dd if=/dev/zero of={VOLUME} bs=1M count=4 status=none"),
+    );
+    net.nothing_there(transport);
 }
 
 /// The key is typed, the program is copied to a host that has none, and each sector is authenticated: one that was changed over there is an
 /// error, and all others are what was written.
 #[test]
-#[ignore = "copies the program through SSH, which takes minutes under emulation: `cargo test -p ebbtide --test lab attach::a_sector -- --ignored`"]
+#[ignore = "copies the program through SSH and authenticates every sector, which takes two minutes: `cargo test -p ebbtide --test lab attach::a_sector -- --ignored`"]
 fn a_sector_that_was_changed_on_the_other_side_is_an_error() {
     let mut net = Net::new("integrity", 64 * MIB);
     let mut desk = net.client(2, "desk");
     tell(&mut net.store, "rm /usr/local/bin/ebb");
-    let attach = format!("ebb attach ada@store:{VOLUME} --name data --encrypt ask --integrity");
+    let attach =
+        format!("ebb attach ada@store:{VOLUME} --transport iscsi --name data --encrypt ask --integrity");
     let none = script(&mut desk, &attach).unwrap_err();
     assert!(none.contains("has no ebb") && none.contains("--copy-ebb"), "{none}");
     let asked = |guest: &mut Guest, prompts: &[&str]| {
@@ -371,13 +375,13 @@ fn every() -> usize {
 /// `ebb attach` is killed at boundaries, then `ebb detach`, and after `ebb cleanup` nothing is left on either side; the volume is as blank
 /// as it was, or has what its user put there.
 #[test]
-#[ignore = "takes minutes under emulation: `cargo test -p ebbtide --test lab attach::a_kill_at_a_boundary_is_cleaned_up_on_both_sides -- --ignored`"]
+#[ignore = "a kill takes ten seconds: `cargo test -p ebbtide --test lab attach::a_kill_at_a_boundary_is_cleaned_up_on_both_sides -- --ignored`"]
 fn a_kill_at_a_boundary_is_cleaned_up_on_both_sides() {
     let mut net = Net::new("kills", 64 * MIB);
     let mut desk = net.client(2, "desk");
     tell(&mut desk, "head -c 48 /dev/urandom | base64 -w0 >key; chmod 600 key");
     let attach = format!(
-        "ebb attach ada@store:{VOLUME} --name data --encrypt key --header-backup header --mount /srv/data -q"
+        "ebb attach ada@store:{VOLUME} --transport iscsi --name data --encrypt key --header-backup header --mount /srv/data -q"
     );
     let killed = |desk: &mut Guest, boundary: usize, command: &str| {
         let said = tell(

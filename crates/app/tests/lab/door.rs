@@ -191,26 +191,26 @@ const STATES: &[State] = &[
     },
     State {
         name: "namespace with a mounted partition",
-        set_up: "printf 'label: gpt\\nstart=2048,size=30000\\n' | sfdisk -q /dev/nvme0n1; udevadm settle; mke2fs -q /dev/nvme0n1p1; mount -o noatime /dev/nvme0n1p1 /mnt; sync",
-        target: "/dev/nvme0n1",
-        kept: "nvme0n1",
+        set_up: "printf 'label: gpt\\nstart=2048,size=30000\\n' | sfdisk -q /dev/vdg; udevadm settle; mke2fs -q /dev/vdg1; mount -o noatime /dev/vdg1 /mnt; sync",
+        target: "/dev/vdg",
+        kept: "vdg",
         in_use: true,
         tear_down: "umount /mnt",
     },
     State {
         name: "mounted partition of a namespace",
-        set_up: "printf 'label: gpt\\nstart=2048,size=30000\\n' | sfdisk -q /dev/nvme0n1; udevadm settle; mke2fs -q /dev/nvme0n1p1; mount -o noatime /dev/nvme0n1p1 /mnt; sync",
-        target: "/dev/nvme0n1p1",
-        kept: "nvme0n1",
+        set_up: "printf 'label: gpt\\nstart=2048,size=30000\\n' | sfdisk -q /dev/vdg; udevadm settle; mke2fs -q /dev/vdg1; mount -o noatime /dev/vdg1 /mnt; sync",
+        target: "/dev/vdg1",
+        kept: "vdg",
         in_use: true,
         tear_down: "umount /mnt",
     },
     State {
         name: "namespace whose partition is a member of an array",
-        set_up: "printf 'label: gpt\\nstart=2048,size=30000\\n' | sfdisk -q /dev/nvme0n1; udevadm settle; \
-                 mdadm --create /dev/md0 --run -q --level=1 --raid-devices=2 --assume-clean /dev/nvme0n1p1 /dev/vda",
-        target: "/dev/nvme0n1",
-        kept: "nvme0n1 vda",
+        set_up: "printf 'label: gpt\\nstart=2048,size=30000\\n' | sfdisk -q /dev/vdg; udevadm settle; \
+                 mdadm --create /dev/md0 --run -q --level=1 --raid-devices=2 --assume-clean /dev/vdg1 /dev/vda",
+        target: "/dev/vdg",
+        kept: "vdg vda",
         in_use: true,
         tear_down: "mdadm -q --stop /dev/md0",
     },
@@ -292,17 +292,17 @@ ways() {
 "#;
 
 fn disks() -> Vec<Disk> {
-    let disk = |name: &str, bus, size| Disk {
+    let disk = |name: &str, size| Disk {
         name: name.into(),
-        bus,
+        bus: Bus::Virtio,
         size,
         throttle: Throttle::default(),
         link: None,
     };
-    let mut disks: Vec<Disk> = ["d0", "d1", "d2", "d3"].map(|name| disk(name, Bus::Virtio, 32 * MIB)).into();
+    let mut disks: Vec<Disk> = ["d0", "d1", "d2", "d3"].map(|name| disk(name, 32 * MIB)).into();
     // btrfs wants more, and so does a file of a trial.
-    disks.extend(["d4", "d5"].map(|name| disk(name, Bus::Virtio, 256 * MIB)));
-    disks.push(disk("n0", Bus::Nvme, 32 * MIB));
+    disks.extend(["d4", "d5"].map(|name| disk(name, 256 * MIB)));
+    disks.push(disk("d6", 32 * MIB));
     disks
 }
 
@@ -321,6 +321,13 @@ fn all_ways(_: usize, in_use: bool) -> Vec<&'static str> {
     (if in_use { TO_USED } else { TO_UNUSED }).to_vec()
 }
 
+/// `text` with the disks' names as the guest's kernel has them.
+fn named(guest: &Guest, text: &str) -> String {
+    ('a'..='g').fold(text.to_owned(), |text, letter| {
+        text.replace(&format!("vd{letter}"), &format!("{}{letter}", guest.disks))
+    })
+}
+
 fn attempt(guest: &mut Guest, state: &State, ways: &[&str]) -> String {
     let State { name, set_up, target, kept, tear_down, .. } = state;
     let ways = ways.join(" ");
@@ -328,8 +335,9 @@ fn attempt(guest: &mut Guest, state: &State, ways: &[&str]) -> String {
         "{FUNCTIONS}\nname='{name}'; target='{target}'; kept='{kept}'\n\
          modprobe dm-multipath dm-round-robin 2>/dev/null || true\n\
          {set_up}\nudevadm settle\nquiet\nways {ways}\n{tear_down}\nudevadm settle\n\
-         for disk in $kept; do blkdiscard -f -z /dev/$disk; done; blockdev --rereadpt /dev/nvme0n1 || true; udevadm settle"
+         for disk in $kept; do blkdiscard -f -z /dev/$disk; done; blockdev --rereadpt /dev/vdg || true; udevadm settle"
     );
+    let text = named(guest, &text);
     // One line each; what the tools of set-up and tear-down say beside is of no interest.
     script(guest, &text).unwrap_or_else(|error| format!("{name}: {}", error.replace('\n', " | ")))
 }
@@ -371,6 +379,7 @@ fn what_is_free_or_released_by_its_id_is_written() {
          target=/dev/vde; experiment ''; for i in 1 2; do ebb run /tmp/x.toml --on kernel --destroy -q >/dev/null || [ $? = 3 ]; done\n\
          echo 'a blank disk is blank again after each session'"
     );
+    let text = named(&guest, &text);
     let said = script(&mut guest, &text).unwrap();
     assert_eq!(said.lines().count(), 2, "{said}");
 }

@@ -23,12 +23,12 @@ pub fn lab() -> (Places, Image) {
 
 /// A guest with these disks (name, bytes).
 pub fn guest(name: &str, disks: &[(String, u64)]) -> Guest {
-    start(&machine(name, plain(disks)))
+    guest_with(name, plain(disks))
 }
 
 /// A guest of QEMU with these disks (name, bytes): for NVMe, and for what User-Mode Linux's kernel does not have.
 pub fn qemu_guest(name: &str, disks: &[(String, u64)]) -> Guest {
-    laboratory().boot(&machine(name, plain(disks))).unwrap()
+    qemu_laboratory().boot(&machine(name, plain(disks))).unwrap()
 }
 
 fn plain(disks: &[(String, u64)]) -> Vec<Disk> {
@@ -46,7 +46,7 @@ fn plain(disks: &[(String, u64)]) -> Vec<Disk> {
 
 /// A guest with these disks.
 pub fn guest_with(name: &str, disks: Vec<Disk>) -> Guest {
-    start(&machine(name, disks))
+    laboratory().boot(&machine(name, disks)).unwrap()
 }
 
 fn machine(name: &str, disks: Vec<Disk>) -> Machine {
@@ -61,27 +61,14 @@ fn machine(name: &str, disks: Vec<Disk>) -> Machine {
     }
 }
 
-/// Starts `machine` on User-Mode Linux where that can be it and starts here, which takes seconds, else on QEMU.
-fn start(machine: &Machine) -> Guest {
-    let places = places::lab().unwrap();
-    let say = &mut |text: &str| eprintln!("{text}");
-    let asked = std::env::var_os("EBB_TEST_QEMU").is_none();
-    let kernel = (asked && Kernel::can_be(machine)).then(|| Kernel::ready(&places, say));
-    match kernel {
-        Some(Ok(kernel)) => {
-            let program = Path::new(env!("CARGO_BIN_EXE_ebb"));
-            kernel.boot(machine, program, Arc::new(Control::default())).unwrap()
-        }
-        Some(Err(error)) => {
-            eprintln!("not on User-Mode Linux: {error}");
-            laboratory().boot(machine).unwrap()
-        }
-        None => laboratory().boot(machine).unwrap(),
-    }
-}
-
 /// A guest with these disks at place `number` of `network`.
-pub fn guest_on(network: &Network, number: u8, name: &str, disks: Vec<Disk>) -> Guest {
+pub fn guest_on(
+    laboratory: &Laboratory,
+    network: &Network,
+    number: u8,
+    name: &str,
+    disks: Vec<Disk>,
+) -> Guest {
     let machine = Machine {
         name: format!("test-{name}-{number}-{}", std::process::id()),
         memory_mib: 384,
@@ -91,14 +78,32 @@ pub fn guest_on(network: &Network, number: u8, name: &str, disks: Vec<Disk>) -> 
         place: Some(Place { network: network.clone(), number }),
         usage: Use::Commands,
     };
-    laboratory().boot(&machine).unwrap()
+    laboratory.boot(&machine).unwrap()
 }
 
-/// The user's lab, whose guests have the `ebb` under test.
+/// The user's lab, whose guests have the `ebb` under test. What User-Mode Linux can be, which takes seconds, is on it where it starts here.
 pub fn laboratory() -> Laboratory {
+    on_uml(qemu_laboratory())
+}
+
+/// [`laboratory`], all of whose guests are QEMU's.
+pub fn qemu_laboratory() -> Laboratory {
     let (places, _) = lab();
     let program = Path::new(env!("CARGO_BIN_EXE_ebb"));
     Laboratory::with_program(places, program, Arc::new(Control::default()), told).unwrap()
+}
+
+pub fn on_uml(laboratory: Laboratory) -> Laboratory {
+    if std::env::var_os("EBB_TEST_QEMU").is_some() {
+        return laboratory;
+    }
+    match Kernel::ready(&places::lab().unwrap(), &mut told) {
+        Ok(kernel) => laboratory.with_uml(kernel),
+        Err(error) => {
+            told(&format!("not on User-Mode Linux: {error}"));
+            laboratory
+        }
+    }
 }
 
 /// What the lab tells, in the log of a test that passes too: how long a guest took, and whether it was started twice.
@@ -115,6 +120,16 @@ pub fn script(guest: &mut Guest, text: &str) -> Result<String, String> {
     let [output, errors] = [output, errors].map(|bytes| String::from_utf8_lossy(&bytes).replace(names, "vd"));
     if status == 0 { Ok(output) } else { Err(format!("status {status}: {output}{errors}\n{text}")) }
 }
+
+/// A guest's own cryptsetup derives a key for two seconds of a processor, with much memory, at each format and each opening: this one in an instant.
+pub const QUICK_KEYS: &str = r#"
+cat >/usr/local/bin/cryptsetup <<'END'
+#!/bin/sh
+case " $* " in *" luksFormat "*) set -- "$@" --pbkdf pbkdf2 --pbkdf-force-iterations 1000 ;; esac
+exec /usr/sbin/cryptsetup "$@"
+END
+chmod 755 /usr/local/bin/cryptsetup
+"#;
 
 /// All that a run may change, as a function of bash: devices and what is on them, mounts, swap, arrays, mappings,
 /// tunables, configuration.

@@ -4,7 +4,7 @@
 //! send and what the server can send is limited, and each way takes 37 ms.
 
 use super::common::tool;
-use super::guests::{lab, script};
+use super::guests::{lab, on_uml, script, told};
 use ebbtide_lab::Laboratory;
 use ebbtide_lab::disks::{Bus, Disk, Throttle};
 use ebbtide_lab::guest::Guest;
@@ -29,6 +29,7 @@ const HOST: &str = r#"
     /usr/sbin/sshd -f /etc/ssh/sshd_config
 "#;
 
+/// A server that starts waits for the clients that had files open before, as short as it can.
 const SERVER: &str = r#"
     modprobe nfsd; modprobe nfsv4
     mkfs.ext4 -q /dev/vda
@@ -37,7 +38,7 @@ const SERVER: &str = r#"
     mount -t nfsd nfsd /proc/fs/nfsd
     touch /var/lib/nfs/etab /var/lib/nfs/rmtab
     echo '/srv/files 10.77.0.0/24(rw,async,no_root_squash,no_subtree_check,fsid=0)' >/etc/exports
-    rpcbind; exportfs -ra; rpc.mountd -N 3; rpc.nfsd -N 3 8
+    rpcbind; exportfs -ra; rpc.mountd -N 3; rpc.nfsd -N 3 -G 10 -L 10 8
     ssh-keygen -q -t ed25519 -N '' -f /root/.ssh/id_ed25519
     printf 'StrictHostKeyChecking accept-new\n' >/root/.ssh/config
     cat /root/.ssh/id_ed25519.pub
@@ -68,7 +69,7 @@ fn small_laboratory() -> Laboratory {
         small
     });
     let (places, _) = lab();
-    Laboratory::with_program(places, small, Arc::new(Control::default()), super::guests::told).unwrap()
+    on_uml(Laboratory::with_program(places, small, Arc::new(Control::default()), told).unwrap())
 }
 
 /// The server and its clients.
@@ -195,7 +196,7 @@ fn iops(session: &Value, design: &str, workload: &str) -> f64 {
 }
 
 #[test]
-#[ignore = "takes five minutes and more under emulation: `cargo test -p ebbtide --test lab hosts::the_study_of_small_files_from_one_and_from_two_clients -- --ignored`"]
+#[ignore = "takes five minutes: `cargo test -p ebbtide --test lab hosts::the_study_of_small_files_from_one_and_from_two_clients -- --ignored`"]
 fn the_study_of_small_files_from_one_and_from_two_clients() {
     let mut net = Net::start("study");
     net.limit();

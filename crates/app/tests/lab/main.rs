@@ -1,5 +1,4 @@
-//! Tests in QEMU guests with real kernels. `cargo xtask lab` runs them: a minute or two with KVM, several with
-//! software emulation.
+//! Tests in guests with real kernels, which `cargo xtask lab` runs: User-Mode Linux where that has what a test needs and starts, else QEMU.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 mod apply;

@@ -1,6 +1,7 @@
 //! A storage host with SSH, and clients whose keys it knows, on a network of their own.
 
-use super::guests::{guest_on, script};
+use super::guests::{QUICK_KEYS, guest_on, laboratory, script};
+use ebbtide_lab::Laboratory;
 use ebbtide_lab::disks::{Bus, Disk, Throttle};
 use ebbtide_lab::guest::Guest;
 use ebbtide_lab::network::{Network, address};
@@ -38,6 +39,7 @@ const STORE: &str = r#"
 const CLIENT: &str = r#"
     ssh-keygen -q -t ed25519 -N '' -f /root/.ssh/id_ed25519
     printf 'StrictHostKeyChecking accept-new\n' >/root/.ssh/config
+    modprobe iscsi_tcp; iscsid
     cat /root/.ssh/id_ed25519.pub
 "#;
 
@@ -45,6 +47,7 @@ const CLIENT: &str = r#"
 pub struct Net {
     /// The test's name, which its guests are named by: several tests run at once.
     test: &'static str,
+    laboratory: Laboratory,
     network: Network,
     pub store: Guest,
 }
@@ -52,21 +55,32 @@ pub struct Net {
 impl Net {
     /// A storage host with a disk of `size` bytes, and SSH.
     pub fn new(test: &'static str, size: u64) -> Net {
+        Net::with(laboratory(), test, size)
+    }
+
+    /// [`Net::new`] with guests of `laboratory`.
+    pub fn with(laboratory: Laboratory, test: &'static str, size: u64) -> Net {
         let network = Network::default();
         let disk =
             Disk { name: "volume".into(), bus: Bus::Virtio, size, throttle: Throttle::default(), link: None };
-        let mut store = guest_on(&network, 1, &format!("attach-{test}-store"), vec![disk]);
+        let mut store = guest_on(&laboratory, &network, 1, &format!("attach-{test}-store"), vec![disk]);
         script(&mut store, &HOST.replace("NAME", "store").replace("NUMBER", "1")).unwrap();
         script(&mut store, STORE).unwrap();
         assert_eq!(address(1), "10.77.0.1");
-        Net { test, network, store }
+        Net { test, laboratory, network, store }
     }
 
     /// A client whose key the storage host knows.
     pub fn client(&mut self, number: u8, name: &str) -> Guest {
-        let mut client = guest_on(&self.network, number, &format!("attach-{}-{name}", self.test), Vec::new());
+        let mut client = guest_on(
+            &self.laboratory,
+            &self.network,
+            number,
+            &format!("attach-{}-{name}", self.test),
+            Vec::new(),
+        );
         script(&mut client, &HOST.replace("NAME", name).replace("NUMBER", &number.to_string())).unwrap();
-        let key = script(&mut client, CLIENT).unwrap();
+        let key = script(&mut client, &format!("{QUICK_KEYS}{CLIENT}")).unwrap();
         let let_in = format!(
             "for home in /root /home/ada; do echo '{}' >>$home/.ssh/authorized_keys; chmod 600 $home/.ssh/authorized_keys; done; chown 1000 /home/ada/.ssh/authorized_keys",
             key.trim()

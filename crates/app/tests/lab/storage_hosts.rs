@@ -46,12 +46,9 @@ echo 1 >$group/enable
 pub enum How {
     /// A script exports them over iSCSI, and open-iscsi logs in.
     Script,
-    /// `ebb export` and `ebb attach`, over NVMe/TCP.
+    /// `ebb export` and `ebb attach`.
     Ebb,
 }
-
-/// The client's name as an NVMe host.
-const NQN: &str = "nqn.2014-08.org.nvmexpress:uuid:0a1b2c3d-4e5f-4678-9abc-def012345678";
 
 /// All machines of a test.
 pub struct Hosts {
@@ -176,7 +173,7 @@ impl Hosts {
                 for disk in disks {
                     writeln!(
                         text,
-                        "ebb export /dev/disk/by-id/virtio-{disk} --client {NQN} --listen {} --name {disk} --json >/root/{disk}.json",
+                        "ebb export /dev/disk/by-id/virtio-{disk} --client {INITIATOR} --transport iscsi --listen {} --name {disk} --json >/root/{disk}.json",
                         address(number)
                     )
                     .unwrap();
@@ -223,9 +220,6 @@ impl Hosts {
              mkdir -p /etc/iscsi; echo InitiatorName={INITIATOR} >/etc/iscsi/initiatorname.iscsi; iscsid\n",
             Self::network(CLIENT)
         );
-        if self.how == How::Ebb {
-            writeln!(text, "mkdir -p /etc/nvme; echo {NQN} >/etc/nvme/hostnqn").unwrap();
-        }
         for host in (0..HOSTS.len()).filter(|_| self.how == How::Script) {
             let node = format!("iscsiadm -m node -T {} -p {}:3260", target(host), address(host as u8 + 1));
             writeln!(text, "{node} -o new >/dev/null").unwrap();
@@ -261,7 +255,7 @@ impl Hosts {
                 let said = self.tell_host(host, &format!("cat /root/{}.json", name(disk)));
                 let export: serde_json::Value = serde_json::from_str(&said).unwrap();
                 let place = format!(
-                    "nvme-tcp://{}:4420/{}",
+                    "iscsi://{}:3260/{}",
                     address(host as u8 + 1),
                     export["target"].as_str().unwrap()
                 );

@@ -75,17 +75,18 @@ impl Guest {
         let name = format!("uml-{}-{number}", std::process::id());
         let directory = GuestDirectory::make(&kernel.places, &name)?;
         let at = directory.path();
-        let child = self.spawn(kernel, at, &name, Stdio::null())?;
+        let child = self.spawn(kernel, at, &name, Stdio::null(), &[])?;
         Ok(Running { child, directory, name })
     }
 
-    /// Starts the kernel in the guest's directory `at`; its serial line is `line`.
+    /// Starts the kernel in the guest's directory `at`, with `more` arguments; its serial line is `line`.
     pub(super) fn spawn(
         &self,
         kernel: &Kernel,
         at: &Path,
         name: &str,
         line: Stdio,
+        more: &[String],
     ) -> Result<Child, LabError> {
         write(&at.join("script"), self.script.as_bytes())?;
         make_directory(&at.join("uml"))?;
@@ -95,6 +96,7 @@ impl Guest {
             // Its library path is not that of the programs before it, which are this machine's.
             .args(["--pdeathsig", "KILL", "env", "LD_LIBRARY_PATH=.", "./linux"])
             .args(self.arguments(kernel, at, name)?)
+            .args(more)
             .current_dir(&lib)
             .env_clear()
             .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
@@ -135,7 +137,7 @@ impl Guest {
 }
 
 /// A path that the kernel's command line can carry.
-fn plain(file: &Path) -> Result<&str, LabError> {
+pub(super) fn plain(file: &Path) -> Result<&str, LabError> {
     let text = path(file)?;
     match text.starts_with('/') && !text.contains([' ', ',', ':', '"', '\n']) {
         true => Ok(text),

@@ -94,6 +94,7 @@ fn packages<'a>(programs: impl IntoIterator<Item = &'a str>) -> String {
         _ => None,
     };
     let mut packages: Vec<String> = programs.into_iter().filter_map(package).collect();
+    packages.sort();
     packages.dedup();
     packages.join(" ")
 }

@@ -150,7 +150,7 @@ vgremove -qq -ff -y data; go group-called apply striped; vgrename -q old data; g
 lvreduce -qq -f -y -l -4 data/data; lvcreate -qq -y -s -l 4 -n snap data/data; go snapshot undo --destroy; go snapshot-mounted mountpoint /data; go snapshot-apply apply striped
 fresh; whole; off
 alone() { mdadm -q --assemble --run /dev/md/alone /dev/ubd$1; mount /dev/md/alone /mnt; echo $1 >/mnt/alone; umount /mnt; mdadm -q --stop /dev/md/alone; }
-alone a; alone b; go split apply mirror; go split-none cat /proc/mdstat; $(advised 'To go on with one of them'); go split-run apply mirror
+alone a; alone b; go split apply mirror; run=$(advised 'To go on with one of them'); go split-none cat /proc/mdstat; $run; go split-run apply mirror
 $(sed -n "s/.*, and \`\(mdadm --assemble --readonly [^\`]*\)\`.*/\1/p" /run/said); mount -o ro,noload /dev/md/apart /mnt; go split-look cat /data/alone /mnt/alone; umount /mnt; go split-beside ebb status
 mdadm -q --stop /dev/md/apart
 fresh; apply luks >/dev/null; label=$(blkid -s LABEL -o value /dev/md/data); umount /data; cryptsetup close data
@@ -159,8 +159,8 @@ cryptsetup open --key-file /run/key /dev/md/data mine; mkfs.ext4 -q -L theirs /d
 go header ebb status; go header-busy undo --destroy; go header-apply apply luks; cryptsetup close mine; go header-undo undo --destroy; go header-closed closed
 go header-again apply luks; go header-closed-again closed; cryptsetup open --key-file /run/key /dev/md/data mine; go header-kept blkid -p /dev/mapper/mine; cryptsetup close mine
 fresh; whole; mount --bind /data /mnt; go bound undo; go bound-mounted mountpoint /data; umount /mnt; go bound-apply apply mirror
-umount /data; tune2fs -U random /dev/md/data >/dev/null; mount /dev/md/data /data; go uuid ebb status; umount /data
-$(sed -n "s/.*\`\(tune2fs -U [^\`]*\)\`.*/\1/p" /run/said) >/dev/null; go uuid-back apply mirror; go uuid-healthy ebb status
+umount /data; e2fsck -fp /dev/md/data >/dev/null; tune2fs -U random /dev/md/data >/dev/null; mount /dev/md/data /data; go uuid ebb status; umount /data
+sed -n "s/.*\`\(e2fsck -fp [^\`]*\)\`.*/\1/p" /run/said >/run/advice; sh /run/advice >/dev/null; go uuid-back apply mirror; go uuid-healthy ebb status
 "#;
     let told = told(script);
     let copy = "stands on /dev/ubdc, /dev/ubdd: copies of its members, which the design does not name";

@@ -279,15 +279,15 @@ impl Keeper<'_> {
         }
         let kind = &found.kind;
         let command = match kind.as_str() {
-            "ext2" | "ext3" | "ext4" => Some("tune2fs -U"),
-            "xfs" => Some("xfs_admin -U"),
-            "btrfs" => Some("btrfstune -U"),
-            "swap" => Some("swaplabel -U"),
+            "ext2" | "ext3" | "ext4" => Some(format!("e2fsck -fp {device} && tune2fs -U")),
+            "xfs" => Some("xfs_admin -U".to_owned()),
+            "btrfs" => Some("btrfstune -U".to_owned()),
+            "swap" => Some("swaplabel -U".to_owned()),
             _ => None,
         };
-        let mend = command.map_or_else(String::new, |command| {
+        let mend = command.as_ref().map_or_else(String::new, |command| {
             format!(
-                "; the line of /etc/fstab does not find it at boot. Where it is that very {kind}, `{command} {wanted} {device}` gives it its UUID back, unmounted"
+                "; the line of /etc/fstab does not find it at boot. Where it is that very {kind}, `{command} {wanted} {device}` gives it its UUID back, while nothing uses it"
             )
         });
         Some(Other {

@@ -51,6 +51,12 @@ fn kind_made(action: &BuildAction) -> Option<&str> {
     }
 }
 
+/// Whether `action` mounts a file system that is not to be written to.
+fn is_read_only(action: &BuildAction) -> bool {
+    let BuildAction::Run { arguments, .. } = action else { return false };
+    arguments.windows(2).any(|pair| pair[0] == "-o" && pair[1].split(',').any(|option| option == "ro"))
+}
+
 /// The devices that a step writes to.
 pub(super) fn written(undo: &BuildUndo) -> Vec<&str> {
     match undo {
@@ -247,7 +253,12 @@ impl Keeper<'_> {
                 line.source
             ))
         }));
-        drift.extend(self.mounts(desired).filter_map(|mountpoint| self.takes_no_writes(mountpoint)));
+        drift.extend(desired.build.steps.iter().filter_map(|step| match &step.undo {
+            Some(BuildUndo::Unmount { mountpoint, .. }) if !is_read_only(&step.action) => {
+                self.takes_no_writes(mountpoint)
+            }
+            _ => None,
+        }));
         let grown = self.grown(record);
         if !grown.is_empty() && self.growth(record).is_some() {
             drift.extend(grown.iter().map(|grown| format!("{grown}: `ebb apply` takes that up")));

@@ -76,7 +76,7 @@ impl Keeper<'_> {
         let is = |stands: bool| if stands { StepState::Stands } else { StepState::Absent };
         let (sys, runner) = (&self.sys, self.runner);
         Ok(match undo {
-            BuildUndo::StopMd { device, uuid, .. } => {
+            BuildUndo::StopMd { device, uuid, members } => {
                 if mdadm::is_at(runner, uuid, device)? {
                     // Who starts members one by one, as they appear, leaves it so until enough are there.
                     let name = self.kernel_name(device).unwrap_or_default();
@@ -88,14 +88,13 @@ impl Keeper<'_> {
                         _ => StepState::Stands,
                     });
                 }
+                if let Some(name) = mdadm::broken(sys, members) {
+                    return Ok(StepState::Other(format!(
+                        "{device} is broken: its members failed while it ran, and it takes no more writes. See why (`dmesg`), unmount what is \
+                         on it, and `mdadm --stop /dev/{name}`; the same `ebb apply` then starts it again"
+                    )));
+                }
                 match mdadm::arrays(sys, runner, uuid)?.first() {
-                    // Its members cannot be asked any more.
-                    Some(name) if Some(name) == self.kernel_name(device).as_ref() => {
-                        StepState::Other(format!(
-                            "{device} is broken: its members failed while it ran, and it takes no more writes. See why (`dmesg`), \
-                         unmount what is on it, and `mdadm --stop {device}`; the same `ebb apply` then starts it again"
-                        ))
-                    }
                     Some(name) => StepState::Other(format!("the array is /dev/{name} and not {device}")),
                     None => StepState::Absent,
                 }

@@ -9,10 +9,10 @@ fn what_runs_and_does_not_work_is_told() {
     let script = r#"
 export TEST_DIR=1 TEST_DEV=1 QA_CHECK_FS=1
 sectors() { blockdev --getsz /dev/ubd${1#v}; }
-dm() { for d in a b; do dmsetup create v$d --table "0 $(sectors $d) linear /dev/ubd$d 0"; ln -sfn /dev/mapper/v$d /dev/disk/by-id/t-$d; done; udevadm settle; }
-no_dm() { off; for d in a b; do dmsetup remove --retry v$d; ln -sfn /dev/ubd$d /dev/disk/by-id/t-$d; done; }
+dm() { for d in a b; do dmsetup create v$d --table "0 $(sectors $d) linear /dev/ubd$d 0"; done; udevadm settle; }
 bad() { dmsetup suspend --nolockfs $1; dmsetup load $1 --table "0 $(sectors $1) error"; dmsetup resume $1; }
 fresh; apply mirror >/dev/null; mount -o remount,ro /data; go ro ebb status; mount -o remount,rw /data; go rw ebb status
+undo >/dev/null; sed 's/^filesystem = .*/&\nmount_options = "ro"/' /share/mirror.toml >/run/ro.toml; ebb apply /run/ro.toml --name data --mount /data >/dev/null; go ro-wanted ebb status
 umount /data; wipefs -qa /dev/md/data; dd if=/dev/urandom of=/dev/md/data bs=1M seek=4 count=1 status=none; go raw ebb status
 fresh; apply stripe_xfs >/dev/null; xfs_io -x -c shutdown /data; go shut ebb status; umount /data; mount /data; go opened ebb status
 fresh; apply four_5 >/dev/null; mdadm --wait /dev/md/data >/dev/null; rows /dev/md/data
@@ -20,15 +20,15 @@ mdadm -q /dev/md/data --fail /dev/ubda; mdadm -q /dev/md/data --fail /dev/ubdb; 
 force=$(sed -n 's/.*`\(mdadm --assemble --force [^`]*\)`.*/\1/p' /run/said); mdadm -q --stop /dev/md/data; go dry apply four_5 --dry-run; go refused apply four_5; go forced $force; go forced-kept count /dev/md/data
 fresh; sed 's/^layout = "mirror"/&\nbitmap = "internal"/' /share/mirror.toml >/run/bitmap.toml; bitmap() { ebb apply /run/bitmap.toml --name data --mount /data; }
 bitmap >/dev/null; mdadm --wait /dev/md/data >/dev/null; undo --destroy >/dev/null; go blank bitmap; undo --destroy >/dev/null
-fresh; dm; apply mirror >/dev/null; mdadm --wait /dev/md/data >/dev/null; dmsetup suspend va; go silent ebb status; dmsetup resume va; go answers ebb status
-bad va; echo x >/data/x; sync; bad vb; echo y >/data/y; sync; sleep 1; cat /proc/mdstat /sys/block/md*/md/array_state; go broken ebb status; umount /data
-mdadm --stop /dev/md/data; no_dm
+fresh; dm; sed 's/"\(.*\)t-\([ab]\)"/"\1dm-name-v\2"/' /share/mirror.toml >/run/dm.toml; ebb apply /run/dm.toml --name data --mount /data >/dev/null; mdadm --wait /dev/md/data >/dev/null; dmsetup suspend va; go silent ebb status; dmsetup resume va; go answers ebb status
+bad va; echo x >/data/x; sync; bad vb; echo y >/data/y; sync; sleep 1; cat /proc/mdstat /sys/block/md*/md/array_state; go broken ebb status
 "#;
     check(
         &told(script),
         &[
             ("ro", "1", "/data takes no writes (ext4, ro)"),
             ("rw", "0", "data: healthy"),
+            ("ro-wanted", "0", "data: healthy"),
             ("raw", "1", "/dev/md/data no longer carries what `ebb apply` made on it"),
             ("shut", "1", "xfs has shut down"),
             ("opened", "0", "data: healthy"),
@@ -38,7 +38,7 @@ mdadm --stop /dev/md/data; no_dm
             ("forced", "0", ""),
             ("forced-kept", "0", "241979"),
             ("blank", "0", "applied"),
-            ("silent", "1", "/dev/disk/by-id/t-a does not answer"),
+            ("silent", "1", "/dev/disk/by-id/dm-name-va does not answer"),
             ("answers", "0", "data: healthy"),
             ("broken", "1", "/dev/md/data is broken"),
         ],

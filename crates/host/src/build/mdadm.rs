@@ -21,24 +21,22 @@ pub(super) fn arrays(sys: &Sys, runner: &dyn Runner, wanted: &str) -> Result<Vec
     let mut found = Vec::new();
     for name in sys::names(&sys.sys.join("block")) {
         let is_md = sys.sys.join("block").join(&name).join("md").exists();
-        if !is_md {
-            continue;
-        }
-        let uuid = ask(runner, "--detail", &format!("/dev/{name}"))?;
-        if uuid.or_else(|| broken(sys, &name)).as_deref() == Some(wanted) {
+        if is_md && ask(runner, "--detail", &format!("/dev/{name}"))?.as_deref() == Some(wanted) {
             found.push(name);
         }
     }
     Ok(found)
 }
 
-/// The uuid of an array whose members mdadm cannot ask any more, because they failed while it ran: as udev has noted it.
-fn broken(sys: &Sys, array: &str) -> Option<String> {
-    let place = sys.sys.join("block").join(array);
-    sys::word(&place.join("md/array_state")).filter(|state| state == "broken")?;
-    let number = sys::word(&place.join("dev"))?;
-    let noted = sys::text(&sys.run.join("udev/data").join(format!("b{number}")))?;
-    sys::field(&noted, "E:MD_UUID=").map(str::to_owned)
+/// The array on `members` and no others whose members failed while it ran: mdadm cannot ask them for its uuid any more.
+pub(super) fn broken(sys: &Sys, members: &[String]) -> Option<String> {
+    let is_broken = |name: &String| {
+        let md = sys.sys.join("block").join(name).join("md");
+        sys::word(&md.join("array_state")).is_some_and(|state| state == "broken")
+            && sys::names(&md).iter().any(|file| file.starts_with("dev-"))
+            && strangers(sys, name, members).is_empty()
+    };
+    sys::names(&sys.sys.join("block")).into_iter().find(is_broken)
 }
 
 /// The devices of the array `name` that are not among `members`, by the kernel's names. What it has thrown out is nobody's, and so is what is gone.
@@ -75,6 +73,7 @@ fn within(
     reach: Reach,
 ) -> Result<Vec<String>, BuildError> {
     let mut found = arrays(sys, runner, uuid)?;
+    found.extend(broken(sys, listed).filter(|name| !found.contains(name)));
     found.retain(|name| reach == Reach::All || strangers(sys, name, listed).is_empty());
     Ok(found)
 }
@@ -296,17 +295,6 @@ mod tests {
             assert_eq!(left_by_mdadm(&examined(version, offset)), wanted, "{version} {offset}");
         }
         assert_eq!(left_by_mdadm(""), None);
-    }
-
-    #[test]
-    fn a_broken_array_is_known_by_what_udev_noted() {
-        let root = crate::testing::unpack(
-            "f /sys/block/md127/md/array_state\n|broken\nf /sys/block/md127/dev\n|9:127\nf /run/udev/data/b9:127\n|S:md/data\n|E:MD_UUID=1:2:3:4\n\
-             f /sys/block/md126/md/array_state\n|clear\nf /sys/block/md126/dev\n|9:126\nf /run/udev/data/b9:126\n|E:MD_UUID=5:6:7:8\n",
-        );
-        let sys = Sys::below(root.path());
-        assert_eq!(broken(&sys, "md127").as_deref(), Some("1:2:3:4"));
-        assert_eq!(broken(&sys, "md126"), None);
     }
 
     #[test]

@@ -1,15 +1,14 @@
 //! A program with all the processes that it has started, and what they have moved, from `/proc/PID`.
 
+use super::hold::{bit, signals};
 use crate::sys::process::{self, Stat};
 use crate::sys::{self, Sys};
 use ebbtide_model::limit::{Counts, Member};
 use ebbtide_model::shown::one_line;
+use rustix::process::Signal;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::path::PathBuf;
-
-/// SIGCHLD in the mask of ignored signals.
-const CHILD: u32 = 17;
 
 /// A process, as `/proc/PID/stat` has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -149,7 +148,8 @@ impl Tree {
             let known = before.get(&pid).filter(|(known, _)| known.start == start);
             let counts = counts.or(known.map(|(_, counts)| *counts)).unwrap_or_default();
             let children = self.children(pid);
-            let forgets = !children.is_empty() && self.forgets(pid);
+            let forgets =
+                !children.is_empty() && signals(&self.sys, pid, "SigIgn:") & bit(Signal::CHILD) != 0;
             if (is_foreign || forgets) && self.told.insert((pid, start)) {
                 let why = match is_foreign {
                     true => "is not counted: root alone may read what it moves; run ebb as root",
@@ -165,12 +165,6 @@ impl Tree {
             queue.extend(children);
         }
         (members, uncounted)
-    }
-
-    fn forgets(&self, pid: u32) -> bool {
-        let status = sys::text(&self.sys.proc.join(pid.to_string()).join("status")).unwrap_or_default();
-        let mask = sys::field(&status, "SigIgn:").and_then(|mask| u64::from_str_radix(mask, 16).ok());
-        mask.unwrap_or(0) >> (CHILD - 1) & 1 == 1
     }
 
     fn children(&self, pid: u32) -> Vec<u32> {

@@ -147,6 +147,7 @@ pub fn run(
         remark: &remark,
     };
     session.look();
+    session.begun = Instant::now();
     session.main = match &wanted.target {
         Target::Process(pid) => *pid,
         Target::Command(words) => command::start(words, &session.groups.paths(), wanted.aside)
@@ -154,7 +155,6 @@ pub fn run(
     };
     // Whoever has to wake a program in time must not wait for the processor behind it; those who may not, do.
     let _ = rustix::process::setpriority_process(None, PRIORITY);
-    session.begun = Instant::now();
     let end = session.go_on();
     session.finish();
     Ok((end?, session.course, ways))

@@ -60,6 +60,12 @@ fn kind_made(action: &BuildAction) -> Option<&str> {
     }
 }
 
+/// Whether `action` mounts a file system that is not to be written to.
+fn is_read_only(action: &BuildAction) -> bool {
+    let BuildAction::Run { arguments, .. } = action else { return false };
+    arguments.windows(2).any(|pair| pair[0] == "-o" && pair[1].split(',').any(|option| option == "ro"))
+}
+
 /// The devices that a step writes to.
 pub(super) fn written(undo: &BuildUndo) -> Vec<&str> {
     match undo {
@@ -84,7 +90,7 @@ impl Keeper<'_> {
         let is = |stands: bool| if stands { StepState::Stands } else { StepState::Absent };
         let (sys, runner) = (&self.sys, self.runner);
         Ok(match undo {
-            BuildUndo::StopMd { device, uuid, .. } => {
+            BuildUndo::StopMd { device, uuid, members } => {
                 if mdadm::is_at(runner, uuid, device)? {
                     // Who starts members one by one, as they appear, leaves it so until enough are there.
                     let name = self.kernel_name(device).unwrap_or_default();
@@ -96,14 +102,13 @@ impl Keeper<'_> {
                         _ => StepState::Stands,
                     });
                 }
+                if let Some(name) = mdadm::broken(sys, members) {
+                    return Ok(StepState::Other(format!(
+                        "{device} is broken: its members failed while it ran, and it takes no more writes. See why (`dmesg`), unmount what is \
+                         on it, and `mdadm --stop /dev/{name}`; the same `ebb apply` then starts it again"
+                    )));
+                }
                 match mdadm::arrays(sys, runner, uuid)?.first() {
-                    // Its members cannot be asked any more.
-                    Some(name) if Some(name) == self.kernel_name(device).as_ref() => {
-                        StepState::Other(format!(
-                            "{device} is broken: its members failed while it ran, and it takes no more writes. See why (`dmesg`), \
-                         unmount what is on it, and `mdadm --stop {device}`; the same `ebb apply` then starts it again"
-                        ))
-                    }
                     Some(name) => StepState::Other(format!("the array is /dev/{name} and not {device}")),
                     None => StepState::Absent,
                 }
@@ -274,7 +279,12 @@ impl Keeper<'_> {
                 line.source
             ))
         }));
-        drift.extend(self.mounts(desired).filter_map(|mountpoint| self.takes_no_writes(mountpoint)));
+        drift.extend(desired.build.steps.iter().filter_map(|step| match &step.undo {
+            Some(BuildUndo::Unmount { mountpoint, .. }) if !is_read_only(&step.action) => {
+                self.takes_no_writes(mountpoint)
+            }
+            _ => None,
+        }));
         let grown = self.grown(record);
         if !grown.is_empty() && self.growth(record).is_some() {
             drift.extend(grown.iter().map(|grown| format!("{grown}: `ebb apply` takes that up")));

@@ -62,9 +62,9 @@ impl Brought {
         let mut text = head(&self.source, &values) + COMMON + APPLY;
         let file = format!("/etc/ebbtide/{}.toml", self.name);
         let end = end_of(&self.experiment);
-        let _ = write!(
+        let _ = writeln!(
             text,
-            "mkdir -p /etc/ebbtide && cat >{file} <<'{end}' || refuse \"cannot write {file}\"\n"
+            "mkdir -p /etc/ebbtide && cat >{file} <<'{end}' || refuse \"cannot write {file}\""
         );
         text += self.experiment.trim_end();
         let words: Vec<String> = self.arguments.iter().map(|word| quoted(word)).collect();

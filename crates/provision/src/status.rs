@@ -359,6 +359,7 @@ mod tests {
             can_lose: None,
             hosts: Vec::new(),
             can_lose_hosts: None,
+            elsewhere: false,
             doing: vec![
                 Activity { action: "recover".to_owned(), done: Some(0.25) },
                 Activity { action: "check".to_owned(), done: None },

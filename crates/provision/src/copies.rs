@@ -261,6 +261,17 @@ mod tests {
         assert_eq!(Superblock::parse("mdadm: No md superblock detected on /dev/vdb.\n"), None);
     }
 
+    #[test]
+    fn two_that_ran_without_each_other_are_told_from_one_that_missed_something() {
+        let both = [superblock(0, "A.", 20), superblock(1, ".A", 25)];
+        assert_eq!(apart(&both), Some((1, 0)));
+        assert_eq!(apart(&[superblock(0, "A.", 20), superblock(1, "AA", 17)]), None);
+        // The second was lost, the first was lost before that and is back.
+        let back = [superblock(0, "A.A", 30), superblock(1, ".AA", 20), superblock(2, "A.A", 30)];
+        assert_eq!(apart(&back), None);
+        assert_eq!(apart(&[]), None);
+    }
+
     fn superblock(role: usize, in_use: &str, events: u64) -> Superblock {
         let in_use = in_use.chars().map(|place| place == 'A').collect();
         let of = |what: &str| format!("{what}{role}");

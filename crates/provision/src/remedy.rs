@@ -58,6 +58,7 @@ pub(crate) fn remedies(
             )
         })
         .collect();
+    let name = &record.desired.name;
     for (position, (member, status)) in record.desired.members.iter().zip(members).enumerate() {
         let of_host = member.host.as_deref();
         if of_host.is_some_and(|name| host_is(name, HostState::Gone) || host_is(name, HostState::Out)) {
@@ -86,7 +87,7 @@ pub(crate) fn remedies(
                     }
                     (_, Some(Carried::Apart(when))) => format!(
                         "it was run without the members in use, last on {when}, so each side has data that the other has not. Compare them before \
-                         anything else: `mdadm --examine {path}`, and `mdadm --assemble --readonly --run /dev/md/apart {path}` shows what it has"
+                         anything else: `mdadm --examine {path}`; and when {device} is stopped (`ebb undo {name}`), `mdadm --assemble --readonly --run /dev/md/apart {path}` shows what it has"
                     ),
                     (_, Some(Carried::Own)) => format!("`mdadm {device} --re-add {path}`"),
                     (_, Some(Carried::Nothing)) => format!("`mdadm {device} --add {path}`"),

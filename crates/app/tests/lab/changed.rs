@@ -151,8 +151,8 @@ lvreduce -qq -f -y -l -4 data/data; lvcreate -qq -y -s -l 4 -n snap data/data; g
 fresh; whole; off
 alone() { mdadm -q --assemble --run /dev/md/alone /dev/ubd$1; mount /dev/md/alone /mnt; echo $1 >/mnt/alone; umount /mnt; mdadm -q --stop /dev/md/alone; }
 alone a; alone b; go split apply mirror; run=$(advised 'To go on with one of them'); go split-none cat /proc/mdstat; $run; go split-run apply mirror
-$(sed -n "s/.*, and \`\(mdadm --assemble --readonly [^\`]*\)\`.*/\1/p" /run/said); mount -o ro,noload /dev/md/apart /mnt; go split-look cat /data/alone /mnt/alone; umount /mnt; go split-beside ebb status
-mdadm -q --stop /dev/md/apart
+look=$(sed -n "s/.*, \`\(mdadm --assemble --readonly [^\`]*\)\`.*/\1/p" /run/said); go split-kept cat /data/alone; undo >/dev/null
+$look; mount -o ro,noload /dev/md/apart /mnt; go split-look cat /mnt/alone; umount /mnt; mdadm -q --stop /dev/md/apart; go split-again apply mirror
 fresh; apply luks >/dev/null; label=$(blkid -s LABEL -o value /dev/md/data); umount /data; cryptsetup close data
 cryptsetup luksFormat --batch-mode --pbkdf pbkdf2 --pbkdf-force-iterations 1000 --label $label --key-file /run/key /dev/md/data
 cryptsetup open --key-file /run/key /dev/md/data mine; mkfs.ext4 -q -L theirs /dev/mapper/mine
@@ -200,8 +200,9 @@ sed -n "s/.*\`\(e2fsck -fp [^\`]*\)\`.*/\1/p" /run/said >/run/advice; sh /run/ad
         ("split", "1", apart),
         ("split-none", "0", "unused devices"),
         ("split-run", "1", "it was run without the members in use"),
-        ("split-look", "0", "b a"),
-        ("split-beside", "1", "data: degraded"),
+        ("split-kept", "0", "b"),
+        ("split-look", "0", "a"),
+        ("split-again", "1", apart),
         ("header", "1", header),
         ("header-busy", "1", "/dev/mapper/mine stands on it"),
         ("header-apply", "1", header),

@@ -51,6 +51,8 @@ pub struct ArraySeen {
     pub missing: bool,
     /// Its data are on devices that the design does not name, too, or only there.
     pub elsewhere: bool,
+    /// How many members it lacks there.
+    pub short: u64,
     /// Who is at work on it.
     pub at_work: Option<AtWork>,
 }
@@ -125,14 +127,19 @@ impl Array {
             let member = desired.members.iter().position(|member| member.volume == volume);
             member.is_some_and(|position| members[position].state == MemberState::InUse)
         };
-        let can_lose = if seen.missing { None } else { can_lose(&desired.layout, &works) };
+        // Of those that took its members' places nothing is known but how many are missing.
+        let is_moved = seen.elsewhere && members.iter().any(|member| member.state != MemberState::InUse);
+        let can_lose = if seen.missing || is_moved { None } else { can_lose(&desired.layout, &works) };
         let (hosts, can_lose_hosts) = hosts::hosts(record, &members, seen.missing);
-        let troubled = |member: &MemberStatus| {
-            member.state != MemberState::InUse || member.errors > 0 || !member.troubles.is_empty()
+        let is_out = |member: &MemberStatus| match seen.elsewhere {
+            true => member.state == MemberState::Faulty,
+            false => member.state != MemberState::InUse,
         };
+        let troubled =
+            |member: &MemberStatus| is_out(member) || member.errors > 0 || !member.troubles.is_empty();
         let state = if seen.missing {
             State::Missing
-        } else if members.iter().any(troubled) {
+        } else if seen.short > 0 || members.iter().any(troubled) {
             State::Degraded
         } else if !seen.drift.is_empty() || seen.at_work.is_some() {
             State::Drifted
@@ -141,6 +148,7 @@ impl Array {
         };
         let is_lost = !seen.missing && can_lose.is_none();
         let remedies = match lost(record, &members).filter(|_| is_lost) {
+            _ if seen.elsewhere => Vec::new(),
             Some(lost) => vec![lost],
             None => remedies(record, &members, &seen.members, &hosts, seen.missing),
         };

@@ -54,7 +54,7 @@ pub fn run(args: &UndoArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         format_count(undone.steps as u64, "step"),
         format_count(undone.files as u64, "file")
     );
-    if !args.destroy {
+    if !args.destroy && undone.left.is_empty() {
         text += "its members keep their data: the kernel may start the array again at the next boot; `ebb apply` takes it into use again, \
                  `ebb undo --destroy` would have erased it\n";
     }

@@ -125,3 +125,101 @@ go records-mounted mountpoint /data; go records-away undo --destroy
     }
     check(&told, &wanted);
 }
+
+#[test]
+fn what_has_our_identity_or_name_on_other_devices_is_left_to_whom_it_belongs() {
+    let script = r#"
+advised() { sed -n "s/.*$1: \`\([^\`]*\)\`.*/\1/p" /run/said; }
+whole() { apply mirror >/dev/null; mdadm --wait /dev/md/data >/dev/null; }
+closed() { ! cryptsetup status data; }
+fresh; whole; echo kept >/data/file; off; cat /dev/ubda >/dev/ubdc; cat /dev/ubdb >/dev/ubdd
+mdadm -q --assemble --run /dev/md/data /dev/ubdc /dev/ubdd; mount /dev/md/data /data
+go copy ebb status; go copy-apply apply mirror --destroy; go copy-undo undo --destroy; go copy-kept cat /data/file; go copy-again apply mirror --destroy
+off; for d in a b c d; do go copy-$d mdadm --examine /dev/ubd$d; done
+fresh; whole; mdadm -q /dev/md/data --add /dev/ubdc; mdadm -q --grow /dev/md/data --raid-devices=3; mdadm --wait /dev/md/data >/dev/null
+go grown ebb status; go grown-apply apply mirror
+mdadm -q /dev/md/data --fail /dev/ubdc; until mdadm -q /dev/md/data --remove /dev/ubdc; do sleep 0.1; done; mdadm -q --grow /dev/md/data --raid-devices=2; go grown-back ebb status
+mdadm -q --zero-superblock /dev/ubdc; mdadm -q /dev/md/data --add /dev/ubdc; mdadm -q /dev/md/data --replace /dev/ubdb; sleep 0.2; mdadm --wait /dev/md/data >/dev/null
+until mdadm -q /dev/md/data --remove /dev/ubdb; do sleep 0.1; done
+go moved ebb status; go moved-undo undo --destroy; go moved-mounted mountpoint /data; go moved-stands mdadm --detail /dev/md/data
+fresh; apply striped >/dev/null; echo kept >/data/file; umount /data; vgrename -q data old
+pvcreate -qq -y /dev/ubdc; vgcreate -qq data /dev/ubdc; lvcreate -qq -y -l 5 -n data data; mkfs.ext4 -q -L theirs /dev/data/data; mount /dev/data/data /data
+go group ebb status; go group-apply apply striped --destroy; go group-undo undo --destroy; go group-mounted mountpoint /data; umount /data
+go group-new apply striped; go group-destroy apply striped --destroy; go group-kept blkid -p /dev/data/data
+vgremove -qq -ff -y data; go group-called apply striped; vgrename -q old data; go group-back apply striped; go group-file cat /data/file
+lvreduce -qq -f -y -l -4 data/data; lvcreate -qq -y -s -l 4 -n snap data/data; go snapshot undo --destroy; go snapshot-mounted mountpoint /data; go snapshot-apply apply striped
+fresh; whole; off
+alone() { mdadm -q --assemble --run /dev/md/alone /dev/ubd$1; mount /dev/md/alone /mnt; echo $1 >/mnt/alone; umount /mnt; mdadm -q --stop /dev/md/alone; }
+alone a; alone b; go split apply mirror; run=$(advised 'To go on with one of them'); go split-none cat /proc/mdstat; $run; go split-run apply mirror
+$(sed -n "s/.*, and \`\(mdadm --assemble --readonly [^\`]*\)\`.*/\1/p" /run/said); mount -o ro,noload /dev/md/apart /mnt; go split-look cat /data/alone /mnt/alone; umount /mnt; go split-beside ebb status
+mdadm -q --stop /dev/md/apart
+fresh; apply luks >/dev/null; label=$(blkid -s LABEL -o value /dev/md/data); umount /data; cryptsetup close data
+cryptsetup luksFormat --batch-mode --pbkdf pbkdf2 --pbkdf-force-iterations 1000 --label $label --key-file /run/key /dev/md/data
+cryptsetup open --key-file /run/key /dev/md/data mine; mkfs.ext4 -q -L theirs /dev/mapper/mine
+go header ebb status; go header-busy undo --destroy; go header-apply apply luks; cryptsetup close mine; go header-undo undo --destroy; go header-closed closed
+go header-again apply luks; go header-closed-again closed; cryptsetup open --key-file /run/key /dev/md/data mine; go header-kept blkid -p /dev/mapper/mine; cryptsetup close mine
+fresh; whole; mount --bind /data /mnt; go bound undo; go bound-mounted mountpoint /data; umount /mnt; go bound-apply apply mirror
+umount /data; e2fsck -fp /dev/md/data >/dev/null; tune2fs -U random /dev/md/data >/dev/null; mount /dev/md/data /data; go uuid ebb status; umount /data
+sed -n "s/.*\`\(e2fsck -fp [^\`]*\)\`.*/\1/p" /run/said >/run/advice; sh /run/advice >/dev/null; go uuid-back apply mirror; go uuid-healthy ebb status
+"#;
+    let told = told(script);
+    let copy = "stands on /dev/ubdc, /dev/ubdd: copies of its members, which the design does not name";
+    let group = "the volume group data stands on /dev/ubdc, which the design does not name; the volume group on /dev/ubda, /dev/ubdb is called old now (`vgrename old data`)";
+    let apart = "were both run without the other, and neither has all";
+    let header = "/dev/md/data carries crypto_LUKS with the label ";
+    let wanted = [
+        ("copy", "1", copy),
+        ("copy-apply", "1", copy),
+        ("copy-undo", "0", copy),
+        ("copy-kept", "0", "kept"),
+        ("copy-again", "1", copy),
+        ("copy-a", "0", "Array UUID"),
+        ("copy-b", "0", "Array UUID"),
+        ("copy-c", "0", "Array UUID"),
+        ("copy-d", "0", "Array UUID"),
+        ("grown", "1", "data: drifted (/dev/md/data on /data, persistent; 1 more member may fail)"),
+        ("grown-apply", "1", "`mdadm --grow /dev/md/data --raid-devices=2` make it what it was"),
+        ("grown-back", "0", "data: healthy"),
+        ("moved", "1", "data: drifted (/dev/md/data on /data, persistent; its data are on other devices)"),
+        ("moved-undo", "0", "stands on /dev/ubdc, which the design does not name"),
+        ("moved-mounted", "0", "is a mountpoint"),
+        ("moved-stands", "0", "/dev/ubdc"),
+        ("group", "1", group),
+        ("group-apply", "1", group),
+        ("group-undo", "0", group),
+        ("group-mounted", "0", "is a mountpoint"),
+        ("group-new", "1", group),
+        ("group-destroy", "1", group),
+        ("group-kept", "0", "theirs"),
+        ("group-called", "1", "the volume group on /dev/ubda, /dev/ubdb is called old now"),
+        ("group-back", "0", "applied"),
+        ("group-file", "0", "kept"),
+        ("snapshot", "1", "data/snap is a snapshot of it"),
+        ("snapshot-mounted", "0", "is a mountpoint"),
+        ("snapshot-apply", "0", "nothing to do"),
+        ("split", "1", apart),
+        ("split-none", "0", "unused devices"),
+        ("split-run", "1", "it was run without the members in use"),
+        ("split-look", "0", "b a"),
+        ("split-beside", "1", "data: degraded"),
+        ("header", "1", header),
+        ("header-busy", "1", "/dev/mapper/mine stands on it"),
+        ("header-apply", "1", header),
+        ("header-undo", "0", header),
+        ("header-closed", "0", ""),
+        ("header-again", "1", header),
+        ("header-closed-again", "0", ""),
+        ("header-kept", "0", "theirs"),
+        ("bound", "1", "it is mounted on /mnt"),
+        ("bound-mounted", "0", "is a mountpoint"),
+        ("bound-apply", "0", "nothing to do"),
+        ("uuid", "1", "data: drifted"),
+        ("uuid-back", "0", "applied"),
+        ("uuid-healthy", "0", "data: healthy"),
+    ];
+    check(&told, &wanted);
+    assert!(
+        !told.iter().any(|(case, said)| case.starts_with("split") && said.contains("--re-add")),
+        "{told:?}"
+    );
+}

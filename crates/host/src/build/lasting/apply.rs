@@ -1,7 +1,6 @@
 //! Making what is not there, step by step, from whatever is there.
 
-use super::look::{destroys, written};
-use super::refuse::{base, formatted};
+use super::look::destroys;
 use super::renew::Renewed;
 use super::{Failure, Keeper, StepState};
 use crate::build::{BuildError, SETTLE_MAX, STEP, lvm, mdadm, queue, run};
@@ -315,61 +314,6 @@ impl Keeper<'_> {
         }
     }
 
-    /// What would be done on devices now, judged as a whole: what does not stand is refused, started or made. Nothing is known of what
-    /// stands on something that does not run.
-    fn ahead(&self, record: &Record, destroy: bool) -> Result<Planned, Failure> {
-        let steps = &record.desired.build.steps;
-        let mut planned = Planned::default();
-        let mut members: Vec<&Member> = Vec::new();
-        // Steps that would be done, and those that stand again once something runs.
-        let (mut made, mut asleep): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
-        for (index, step) in steps.iter().enumerate() {
-            let Some(undo) = &step.undo else {
-                if let Some((_, owner)) = cut_off(record, index).filter(|_| !destroy) {
-                    self.is_unused(owner)?;
-                }
-                if index >= record.done && made.iter().any(|made| made + 1 == index) {
-                    made.push(index);
-                    planned.steps.push(step.action.to_string());
-                }
-                continue;
-            };
-            if stands_on_any(undo, &asleep, steps) {
-                asleep.push(index);
-                if record.done <= index {
-                    planned.notes.push(format!(
-                        "`{}`: whether that is needed is known only once what is below it runs",
-                        step.action
-                    ));
-                }
-                continue;
-            }
-            // What stands on something that is not there cannot be asked.
-            let is_above = stands_on_any(undo, &made, steps);
-            let now = if is_above { StepState::Absent } else { self.found(record, index, step)? };
-            if now == StepState::Stands {
-                continue;
-            }
-            if let Some(words) = self.wake(record, step)? {
-                planned.steps.push(words.join(" "));
-                asleep.push(index);
-                continue;
-            }
-            if destroys(undo) {
-                self.may_be_made(record, index, undo, &now, destroy)?;
-                members.extend(self.to_write(record, index, undo, destroy, &made)?);
-                made.push(index);
-            } else if matches!(undo, BuildUndo::CloseCrypt { .. })
-                && formatted(steps, index).is_none_or(|formatted| !made.contains(&formatted))
-            {
-                asleep.push(index);
-            }
-            planned.steps.push(step.action.to_string());
-        }
-        (self.may_build)(&members, destroy).map_err(Failure::Refused)?;
-        Ok(planned)
-    }
-
     /// The command that brings back what `step` made once and what is only not running; nothing where there is nothing.
     pub(super) fn wake(&self, record: &Record, step: &BuildStep) -> Result<Option<Vec<String>>, Failure> {
         let words = |words: &[&str], rest: &[String]| {
@@ -629,7 +573,7 @@ impl By {
 
 /// The step that the one at `index` belongs to, and how it is taken away, where it cannot be told whether that one was done: the whole is made
 /// anew.
-fn cut_off(record: &Record, index: usize) -> Option<(usize, &BuildUndo)> {
+pub(super) fn cut_off(record: &Record, index: usize) -> Option<(usize, &BuildUndo)> {
     let steps = &record.desired.build.steps;
     let step = &steps[index];
     let unconfirmed = record.begun > index && record.done <= index;
@@ -649,14 +593,6 @@ fn forget_uuid(record: &mut Record, undo: &BuildUndo) {
 /// How many steps after `index` belong to it.
 fn belonging(steps: &[BuildStep], index: usize) -> usize {
     steps.iter().skip(index + 1).take_while(|step| step.undo.is_none()).count()
-}
-
-/// Whether a step that makes something stands on any of those at `below`.
-fn stands_on_any(undo: &BuildUndo, below: &[usize], steps: &[BuildStep]) -> bool {
-    let on_device =
-        || written(undo).iter().filter_map(|path| base(steps, path)).any(|base| below.contains(&base));
-    let mut below_too = below.iter().filter_map(|index| steps[*index].undo.as_ref());
-    destroys(undo) && (below_too.any(|below| destroys(below) && undo.stands_on(below)) || on_device())
 }
 
 /// Refuses to leave hosts out of what `is_new`.

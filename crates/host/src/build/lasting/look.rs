@@ -2,6 +2,7 @@
 
 use super::super::{identity, lvm, mdadm, queue, undo};
 use super::apply::APPLY;
+use super::whose::Other;
 use super::{Failure, Keeper};
 use crate::attach;
 use crate::mounting;
@@ -41,6 +42,14 @@ pub(super) fn destroys(undo: &BuildUndo) -> bool {
     )
 }
 
+/// Whether a step takes what is made into use.
+fn uses(step: &BuildStep) -> bool {
+    matches!(
+        step.undo,
+        Some(BuildUndo::Unmount { .. } | BuildUndo::SwapOff { .. } | BuildUndo::RestoreQueue { .. })
+    )
+}
+
 /// What blkid calls the content that `action` makes.
 fn kind_made(action: &BuildAction) -> Option<&str> {
     let BuildAction::Run { program, .. } = action else { return None };
@@ -69,10 +78,15 @@ pub(super) fn written(undo: &BuildUndo) -> Vec<&str> {
 impl Keeper<'_> {
     /// What there is of what `step` makes.
     pub(super) fn now(&self, record: &Record, step: &BuildStep) -> Result<StepState, Failure> {
-        let Some(undo) = &step.undo else { return Ok(StepState::Stands) };
-        if let Some(other) = self.whose(record, step)? {
-            return Ok(StepState::Other(other.what));
+        match self.whose(record, step)? {
+            Some(other) => Ok(StepState::Other(other.what)),
+            None => self.there(step),
         }
+    }
+
+    /// The same of what is nobody else's.
+    fn there(&self, step: &BuildStep) -> Result<StepState, Failure> {
+        let Some(undo) = &step.undo else { return Ok(StepState::Stands) };
         let is = |stands: bool| if stands { StepState::Stands } else { StepState::Absent };
         let (sys, runner) = (&self.sys, self.runner);
         Ok(match undo {
@@ -193,8 +207,27 @@ impl Keeper<'_> {
     /// When a program that is asked fails.
     pub fn look(&self, record: &Record) -> Result<ArraySeen, Failure> {
         let desired = &record.desired;
-        let steps =
-            desired.build.steps.iter().map(|step| self.now(record, step)).collect::<Result<Vec<_>, _>>()?;
+        // What has the data and is not as it was made, each told once.
+        let mut moved: Vec<String> = Vec::new();
+        let mut elsewhere = false;
+        let mut steps = Vec::new();
+        for (step, other) in desired.build.steps.iter().zip(self.others(record)?) {
+            let is_content = matches!(step.undo, Some(BuildUndo::WipeContent { .. }));
+            let own = if is_content { self.whose(record, step)? } else { None };
+            elsewhere |= other.as_ref().is_some_and(|other| other.has_data);
+            // What is on it is there, and is used.
+            let is_itself = |other: &Other| !other.has_data || !uses(step) && !is_content;
+            let other = own.or(other.filter(is_itself));
+            if let Some(Other { what, has_data: true }) = &other
+                && !moved.contains(what)
+            {
+                moved.push(what.clone());
+            }
+            steps.push(match other {
+                Some(other) => StepState::Other(other.what),
+                None => self.there(step)?,
+            });
+        }
         let mut drift = Vec::new();
         let at_work = at_work::ask(&self.sys, &self.place()).filter(|at_work| at_work.name == desired.name);
         match record.phase {
@@ -208,12 +241,6 @@ impl Keeper<'_> {
                 drift.push(format!("`ebb undo {}` was ended before it was done; run it again", desired.name))
             }
         }
-        // What has the data and is not as it was made, each told once.
-        let mut moved: Vec<String> = Vec::new();
-        for step in &desired.build.steps {
-            let other = self.whose(record, step)?.filter(|other| other.has_data).map(|other| other.what);
-            moved.extend(other.filter(|what| !moved.contains(what)));
-        }
         drift.extend(moved.iter().cloned());
         let mut gone: Vec<&BuildUndo> = Vec::new();
         for (step, now) in desired.build.steps.iter().zip(&steps) {
@@ -222,7 +249,7 @@ impl Keeper<'_> {
             let above = gone.iter().any(|below| undo.stands_on(below));
             match now {
                 StepState::Stands => continue,
-                StepState::Other(what) if moved.contains(what) => continue,
+                StepState::Other(what) if drift.contains(what) => continue,
                 StepState::Absent if !moved.is_empty() && destroys(undo) => continue,
                 // What covers a mount has covered its directory, too.
                 StepState::Other(what) if !above || matches!(undo, BuildUndo::Unmount { .. }) => {
@@ -281,12 +308,19 @@ impl Keeper<'_> {
             let step = (at_work.command == APPLY).then(|| self.at_step(record, &steps)).flatten();
             AtWork { step, ..at_work }
         });
-        let elsewhere = !missing
-            && steps.iter().zip(&desired.build.steps).any(|(now, step)| {
-                !matches!(step.undo, Some(BuildUndo::WipeContent { .. }))
-                    && matches!(now, StepState::Other(what) if moved.contains(what))
-            });
-        Ok(ArraySeen { members, doing, drift, missing, elsewhere, at_work })
+        let elsewhere = elsewhere && !missing;
+        let short = if elsewhere { self.short(desired) } else { 0 };
+        Ok(ArraySeen { members, doing, drift, missing, elsewhere, short, at_work })
+    }
+
+    /// How many members the arrays of `desired` lack by their own count.
+    fn short(&self, desired: &Desired) -> u64 {
+        let arrays = desired.build.steps.iter().filter_map(|step| match &step.undo {
+            Some(BuildUndo::StopMd { uuid, .. }) => mdadm::arrays(&self.sys, self.runner, uuid).ok(),
+            _ => None,
+        });
+        let degraded = |array: String| self.sys.sys.join("block").join(array).join("md/degraded");
+        arrays.flatten().filter_map(|array| sys::number::<u64>(&degraded(array))).sum()
     }
 
     /// Where an apply of `record` is that is at work, by what there is of its `steps`.
@@ -354,17 +388,16 @@ impl Keeper<'_> {
     fn members(&self, record: &Record) -> (Vec<MemberSeen>, Vec<Activity>) {
         let desired = &record.desired;
         let block = self.sys.sys.join("block");
-        // A member may be in an array of somebody's by now.
-        let arrays: Vec<String> = desired
-            .build
-            .steps
-            .iter()
-            .filter_map(|step| match &step.undo {
-                Some(BuildUndo::StopMd { uuid, .. }) => mdadm::arrays(&self.sys, self.runner, uuid).ok(),
-                _ => None,
-            })
-            .flatten()
-            .collect();
+        // A member may be in an array of somebody's by now, and one that somebody runs of a member alone does not count beside ours.
+        let of_step = |step: &BuildStep| {
+            let Some(BuildUndo::StopMd { uuid, device, .. }) = &step.undo else { return Vec::new() };
+            let mut found = mdadm::arrays(&self.sys, self.runner, uuid).unwrap_or_default();
+            if let Some(name) = self.kernel_name(device).filter(|name| found.contains(name)) {
+                found.retain(|array| *array == name);
+            }
+            found
+        };
+        let arrays: Vec<String> = desired.build.steps.iter().flat_map(of_step).collect();
         let mut doing = Vec::new();
         let mut seen = BTreeSet::new();
         let members = desired.members.iter().map(|member| {

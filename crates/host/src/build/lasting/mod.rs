@@ -6,6 +6,7 @@
 //! where a kill or a power cut came: the next `ebb apply` goes on, `ebb undo` takes away, and until then the host boots, because its files
 //! name only what was there when they were written, and nothing that boot waits for.
 
+mod ahead;
 mod apply;
 mod copies;
 mod files;
@@ -20,6 +21,7 @@ mod start;
 #[cfg(test)]
 mod tests;
 mod undo;
+mod used;
 mod whose;
 
 pub use apply::{Applied, Planned};

@@ -145,6 +145,7 @@ impl Keeper<'_> {
         let mut absent: Vec<&BuildUndo> = Vec::new();
         for (index, step) in record.desired.build.steps.iter().enumerate() {
             let Some(undo) = &step.undo else { continue };
+            self.is_ours(record, step)?;
             if record.done <= index {
                 self.is_as_designed(record, step)?;
             }
@@ -154,7 +155,6 @@ impl Keeper<'_> {
                 BuildUndo::CloseCrypt { name, .. } => Some(format!("/dev/mapper/{name}")),
                 _ => None,
             };
-            self.is_ours(record, step)?;
             let now = self.now(record, step)?;
             let stands = now == StepState::Stands;
             if let Some(name) = name.filter(|_| stands && record.begun <= index)
@@ -183,9 +183,9 @@ impl Keeper<'_> {
             Some(Other { what, has_data: true }) if record.begun > 0 => Err(Failure::Refused(format!(
                 "{what}. Nothing is done with it: `ebb undo {name}` takes {name} out of this host's files and leaves it as it is"
             ))),
-            Some(Other { what, .. }) => {
-                Err(Failure::Refused(format!("{what}: take that away first, or choose another --name")))
-            }
+            Some(Other { what, .. }) => Err(Failure::Refused(format!(
+                "{what}. Nothing is done with it: stop it or give it another name first, or choose another --name"
+            ))),
         }
     }
 

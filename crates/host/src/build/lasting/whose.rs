@@ -5,6 +5,7 @@ use super::super::{identity, lvm, mdadm, undo};
 use super::refuse::base;
 use super::{Failure, Keeper};
 use crate::probe::{Content, signature, tables};
+use crate::sys;
 use ebbtide_model::plan::build::{BuildAction, BuildStep, BuildUndo};
 use ebbtide_provision::Record;
 use std::collections::BTreeSet;
@@ -144,7 +145,9 @@ impl Keeper<'_> {
         };
         let shrink = match &step.action {
             BuildAction::Run { arguments, .. }
-                if inside.len() == members.len() && arguments.iter().any(|word| word == "--level=1") =>
+                if sys::number(&md.join("raid_disks")).is_some_and(|count: usize| count > members.len())
+                    && inside.len() == members.len()
+                    && arguments.iter().any(|word| word == "--level=1") =>
             {
                 let out: Vec<String> = strangers(array)
                     .iter()
@@ -194,13 +197,16 @@ impl Keeper<'_> {
             .into_iter()
             .filter(|pv| !pv.group.is_empty() && (has_uuid(pv) || known == Some(pv.group_uuid.as_str())))
             .collect();
-        let renamed = renamed.first().map_or_else(String::new, |pv| {
-            format!(
+        let renamed = renamed.first().map_or_else(String::new, |pv| match known {
+            Some(known) if known != pv.group_uuid => {
+                format!("{} belong to the volume group {} now", devices(&renamed), pv.group)
+            }
+            _ => format!(
                 "the volume group on {} is called {} now (`vgrename {} {name}`)",
                 devices(&renamed),
                 pv.group,
                 pv.group
-            )
+            ),
         });
         let and = if renamed.is_empty() { String::new() } else { format!("; {renamed}") };
         Ok(match named.is_empty() {
@@ -273,15 +279,15 @@ impl Keeper<'_> {
         }
         let kind = &found.kind;
         let command = match kind.as_str() {
-            "ext2" | "ext3" | "ext4" => Some("tune2fs -U"),
-            "xfs" => Some("xfs_admin -U"),
-            "btrfs" => Some("btrfstune -U"),
-            "swap" => Some("swaplabel -U"),
+            "ext2" | "ext3" | "ext4" => Some(format!("e2fsck -fp {device} && tune2fs -U")),
+            "xfs" => Some("xfs_admin -U".to_owned()),
+            "btrfs" => Some("btrfstune -U".to_owned()),
+            "swap" => Some("swaplabel -U".to_owned()),
             _ => None,
         };
-        let mend = command.map_or_else(String::new, |command| {
+        let mend = command.as_ref().map_or_else(String::new, |command| {
             format!(
-                "; the line of /etc/fstab does not find it at boot. Where it is that very {kind}, `{command} {wanted} {device}` gives it its UUID back, unmounted"
+                "; the line of /etc/fstab does not find it at boot. Where it is that very {kind}, `{command} {wanted} {device}` gives it its UUID back, while nothing uses it"
             )
         });
         Some(Other {

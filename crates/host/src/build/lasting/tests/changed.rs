@@ -289,6 +289,10 @@ fn an_undo_that_is_refused_has_changed_nothing() {
             }
             assert_eq!(machine.record().expect("is there").phase, Phase::Applied);
         };
+        // The unmount is the first that is done.
+        machine.fail_at(0);
+        let undone = machine.keep(|keeper| keeper.undo("data", true));
+        assert!(undone.expect_err(stack).to_string().contains("made to fail"));
         refused(&machine.stands_below("/srv/data/in"));
         machine.unmount_also();
         if stack != "one disk" {

@@ -7,17 +7,12 @@ mod debian;
 mod door;
 mod fuzz;
 mod instructions;
-mod md;
-mod option_tables;
-mod packages;
-mod pages;
 mod purity;
-mod run;
-mod verdicts;
 
 use clap::{Parser, Subcommand};
 use run::{Step, run_all, run_both};
 use std::process::ExitCode;
+use xtask::{packages, pages, run};
 
 /// The project's own commands.
 #[derive(Parser)]
@@ -48,19 +43,35 @@ enum Command {
     /// The parsers of outside text with random input
     Fuzz(fuzz::Options),
     /// The options of a workload: writes their tables in docs/bench.md and docs/experiment-file.md
-    Options,
+    Options(Passed),
     /// The Debian package: made by cargo-deb, installed and removed in a directory of its own (installs cargo-deb)
     Package(debian::Options),
     /// The simulator beside real md and LVM in a guest: writes the table of docs/simulator.md
-    Md(md::Options),
+    Md(Passed),
     /// How often verdicts are right on cases whose truth is known: writes docs/verdict-accuracy.md
-    Verdicts(verdicts::Options),
+    Verdicts(Passed),
     /// setup, check, unit, root, browser, lab and fuzz
     Test {
         /// With what takes long: every state with every way to write, every kill, guests under emulation, a minute of fuzzing a target
         #[arg(long)]
         all: bool,
     },
+}
+
+/// What a command of `xtask/figures` is given, `--help` too.
+#[derive(clap::Args)]
+#[command(disable_help_flag = true)]
+struct Passed {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    arguments: Vec<String>,
+}
+
+impl Passed {
+    fn to_figures(&self, command: &str) -> Result<(), String> {
+        let run = ["run", "--quiet", "--package", "ebbtide-figures", "--", command];
+        let passed = self.arguments.iter().map(String::as_str);
+        run_all(&[Step::new("figures", &run::cargo(), &run.into_iter().chain(passed).collect::<Vec<_>>())])
+    }
 }
 
 fn main() -> ExitCode {
@@ -76,9 +87,9 @@ fn main() -> ExitCode {
         Command::Instructions => instructions::run(),
         Command::Fuzz(options) => fuzz::run(options),
         Command::Package(options) => debian::run(&options),
-        Command::Md(options) => md::run(&options),
-        Command::Options => option_tables::run(),
-        Command::Verdicts(options) => verdicts::run(&options),
+        Command::Md(passed) => passed.to_figures("md"),
+        Command::Options(passed) => passed.to_figures("options"),
+        Command::Verdicts(passed) => passed.to_figures("verdicts"),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -210,7 +221,6 @@ mod tests {
             "bench --only null-3",
             "fuzz --seconds 0",
             "fuzz nonsense",
-            "verdicts --list",
             "",
         ] {
             assert!(of(bad).is_err(), "{bad}");

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 /// Root of the repository.
 pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    let mut above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    above.find(|directory| directory.join("Cargo.lock").is_file()).unwrap_or(Path::new(".")).to_owned()
 }
 
 /// The text of a file.

@@ -97,6 +97,16 @@ pub fn run_all(steps: &[Step]) -> Result<(), String> {
     steps.iter().try_for_each(Step::run)
 }
 
+/// Builds what cargo's arguments say, optimised, and returns the path of `program`.
+///
+/// # Errors
+/// When it cannot be built.
+pub fn built(what: &str, program: &str) -> Result<String, String> {
+    run_all(&[Step::cargo("build", &format!("build --quiet --release {what}"))])?;
+    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
+    Ok(format!("{target}/release/{program}"))
+}
+
 /// The words of a command line without quotes.
 pub fn words(text: &str) -> Vec<&str> {
     text.split_whitespace().collect()

@@ -8,11 +8,10 @@ mod target;
 mod tool;
 
 use clap::builder::PossibleValuesParser;
-use ebbtide_analysis::estimate::median;
 use std::path::{Path, PathBuf};
 use target::Target;
+pub use tool::build_load;
 use tool::{Figures, Tool};
-pub use tool::{build as build_program, build_load};
 
 #[derive(clap::Args)]
 #[command(
@@ -124,11 +123,14 @@ struct Spread {
 
 impl Spread {
     fn of(values: impl Iterator<Item = f64>) -> Spread {
-        let values: Vec<f64> = values.collect();
+        let mut values: Vec<f64> = values.collect();
+        values.sort_by(f64::total_cmp);
+        let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
+        let count = values.len();
         Spread {
-            median: median(&values).unwrap_or(f64::NAN),
-            low: values.iter().copied().fold(f64::NAN, f64::min),
-            high: values.iter().copied().fold(f64::NAN, f64::max),
+            median: f64::midpoint(at(count.saturating_sub(1) / 2), at(count / 2)),
+            low: at(0),
+            high: at(count.saturating_sub(1)),
         }
     }
 }

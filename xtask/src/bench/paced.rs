@@ -1,9 +1,9 @@
 //! `paced-*`: loads at a given rate, `ebb bench` itself beside fio. What matters there is not how many operations there are but
 //! what the tool adds to each: its service time beside fio's, and how late it submits.
 
-use super::tool::{self, job, number};
+use super::tool::{job, number};
 use super::{Options, Spread, target};
-use crate::run::output;
+use crate::run::{built, output};
 use serde_json::Value;
 
 /// Name, the target whose file or device is used, operations per second.
@@ -40,7 +40,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     for (name, base, rate) in TARGETS.iter().filter(|(name, _, _)| asked(name)) {
         let program = match &ebb {
             Some(program) => program,
-            None => ebb.insert(tool::build("--package ebbtide", "ebb")?),
+            None => ebb.insert(built("--package ebbtide", "ebb")?),
         };
         let targets = target::all(&options.dir);
         let Some(target) = targets.iter().find(|target| target.name == *base) else { continue };

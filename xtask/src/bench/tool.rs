@@ -2,7 +2,7 @@
 
 use super::target::{Kind, Target};
 use crate::pages::read;
-use crate::run::{Step, output, run_all};
+use crate::run::{built, output};
 use serde_json::Value;
 use std::path::Path;
 
@@ -27,14 +27,7 @@ pub enum Tool {
 
 /// Builds the engine's own load generator and returns its path.
 pub fn build_load() -> Result<String, String> {
-    build("--package ebbtide-engine --example load", "examples/load")
-}
-
-/// Builds what cargo's arguments say, optimised, and returns the path of `program`.
-pub fn build(what: &str, program: &str) -> Result<String, String> {
-    run_all(&[Step::cargo("build", &format!("build --quiet --release {what}"))])?;
-    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
-    Ok(format!("{target}/release/{program}"))
+    built("--package ebbtide-engine --example load", "examples/load")
 }
 
 impl Tool {

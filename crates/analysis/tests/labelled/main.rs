@@ -6,7 +6,7 @@
 
 mod cases;
 // Real cases are drawn with the same.
-#[path = "../../../../xtask/src/verdicts/random.rs"]
+#[path = "../../../../xtask/figures/src/verdicts/random.rs"]
 mod random;
 
 use cases::{CLASSES, Case, case};

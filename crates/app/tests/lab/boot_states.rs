@@ -249,8 +249,8 @@ place_taken() { mkdir -p /srv/at/data; mount -t tmpfs none /srv/at/data; }
 place_given() { echo '/dev/sdz /srv/at/data xfs nofail 0 0' >>/etc/fstab; }
 # Fewer places of a disk are read, for the sake of time.
 go() {
-    sed "s/^wait=.*/wait=$2/; s/at + 1/at + 16/" /share/$1 >/run/script
-    said=$(sh /run/script 2>&1 | tr '\n' ' '; [ ! -e /srv/at/data/lost+found ] || echo here); status=1
+    sed "s/^wait=.*/wait=$2/; s/at + 1/at + 16/" /share/$1 >/run/made
+    said=$(sh /run/made 2>&1 | tr '\n' ' '; [ ! -e /srv/at/data/lost+found ] || echo here); status=1
     case $said in *here) status=0 ;; esac
     wait
 }
@@ -259,9 +259,9 @@ later() {
     [ $status = 0 ] || return
     [ "$(cat /sys/block/md*/queue/read_ahead_kb)" = 1024 ] && grep -q 'MD_UUID.*1024' /etc/udev/rules.d/90-ebb-data.rules && [ -e /run/initramfs ] &&
         grep -qx '# theirs' /etc/mdadm/mdadm.conf /etc/fstab || echo files
-    sh /run/script | grep -q 'nothing to do' || echo again
+    sh /run/made | grep -q 'nothing to do' || echo again
     echo kept >/srv/at/data/file; off; mdadm -q --assemble --scan 2>/dev/null
-    sh /run/script | grep -q 'has its lines already, and it is not mounted' || echo unmounted
+    sh /run/made | grep -q 'has its lines already, and it is not mounted' || echo unmounted
     mount /srv/at/data; cat /srv/at/data/file
 }
 keep a blank
@@ -303,14 +303,14 @@ fn an_array_is_made_of_blank_disks_alone_and_nothing_of_anybody_s_is_written_to(
 const POWER_CUT: &str = r#"
 echo 1 >/proc/sys/dev/raid/speed_limit_max; echo 1 >/proc/sys/dev/raid/speed_limit_min
 begin; for d in a b c; do give blank $d; done; links a b c
-cp /share/parity /run/script; sh /run/script
+cp /share/parity /run/made; sh /run/made
 echo "degraded $(cat /sys/block/md*/md/degraded)"; echo kept >/srv/at/data/file; sync
 for d in a b c; do keep $d cut-$d; done
 umount /srv/at/data; echo idle >/sys/block/md127/md/sync_action; off
 for d in a b c; do give cut-$d $d; done
 mdadm --assemble --scan; mount /srv/at/data && cat /srv/at/data/file; off
 begin; for d in a b c; do give blank $d; done; links a b
-read -r before _ </proc/uptime; sed -i 's/^wait=.*/wait=3/' /run/script; sh /run/script; read -r after _ </proc/uptime
+read -r before _ </proc/uptime; sed -i 's/^wait=.*/wait=3/' /run/made; sh /run/made; read -r after _ </proc/uptime
 echo "waited $((${after%.*} - ${before%.*}))"
 echo all
 "#;

@@ -2,7 +2,7 @@
 //! writes the table of docs/simulator.md.
 //!
 //! A guest of User-Mode Linux runs a script of this command; each disk is a process of this program behind the kernel's NBD
-//! client. What the guest measured is kept in `xtask/src/md/measured.csv`, so that every change of the simulator can be held
+//! client. What the guest measured is kept in `xtask/figures/src/md/measured.csv`, so that every change of the simulator can be held
 //! against it.
 
 mod cells;
@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 const PAGE: &str = "docs/simulator.md";
-const MEASURED: &str = "xtask/src/md/measured.csv";
+const MEASURED: &str = "xtask/figures/src/md/measured.csv";
 /// Members of the largest array.
 const DISKS: usize = 5;
 /// The guest's: what is read through the page cache stays there, and disks keep what is not zero.

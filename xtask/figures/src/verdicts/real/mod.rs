@@ -77,7 +77,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
     let ebb = match &options.ebb {
         Some(path) => absolute(path)?,
-        None => absolute(&crate::bench::build_program("--package ebbtide", "ebb")?)?,
+        None => absolute(&crate::run::built("--package ebbtide", "ebb")?)?,
     };
     let start = Instant::now();
     let test_bed = TestBed::new(&ebb)?;

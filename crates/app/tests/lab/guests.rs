@@ -46,7 +46,9 @@ fn plain(disks: &[(String, u64)]) -> Vec<Disk> {
 
 /// A guest with these disks.
 pub fn guest_with(name: &str, disks: Vec<Disk>) -> Guest {
-    laboratory().boot(&machine(name, disks)).unwrap()
+    let mut guest = laboratory().boot(&machine(name, disks)).unwrap();
+    script(&mut guest, QUICK_KEYS).unwrap();
+    guest
 }
 
 fn machine(name: &str, disks: Vec<Disk>) -> Machine {
@@ -123,6 +125,7 @@ pub fn script(guest: &mut Guest, text: &str) -> Result<String, String> {
 
 /// A guest's own cryptsetup derives a key for two seconds of a processor, with much memory, at each format and each opening: this one in an instant.
 pub const QUICK_KEYS: &str = r#"
+mkdir -p /usr/local/bin
 cat >/usr/local/bin/cryptsetup <<'END'
 #!/bin/sh
 case " $* " in *" luksFormat "*) set -- "$@" --pbkdf pbkdf2 --pbkdf-force-iterations 1000 ;; esac

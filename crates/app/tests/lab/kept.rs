@@ -2,6 +2,7 @@
 //! real md, LVM and dm-crypt (User-Mode Linux).
 
 use super::cases::{cases, check};
+use super::guests::QUICK_KEYS;
 use ebbtide_lab::uml::{Guest, Kernel};
 use std::fmt::Write;
 use std::time::Duration;
@@ -46,7 +47,7 @@ const DESIGNS: [(&str, &str); 19] = [
 /// Functions of the guests' scripts. What is written to `/` is the guest's own.
 const PREPARE: &str = r#"
 exec 2>&1
-export PATH=EBB:$PATH HOME=/run/home
+export PATH=/usr/local/bin:EBB:$PATH HOME=/run/home
 modprobe -a raid0 raid1 raid10 raid456 dm-mod dm-raid dm-crypt ext4 xfs
 mkdir -p /dev/disk/by-id /etc/mdadm /etc/udev/rules.d /run/home /data
 for d in a b c d; do ln -s /dev/ubd$d /dev/disk/by-id/t-$d; done
@@ -87,7 +88,8 @@ pub fn told(script: &str) -> Vec<(String, String)> {
         std::fs::File::create(disk).unwrap().set_len(40 << 20).unwrap();
     }
     let ebb = std::path::Path::new(env!("CARGO_BIN_EXE_ebb")).parent().unwrap();
-    let script = format!("{}{script}\necho all\n", PREPARE.replace("EBB", ebb.to_str().unwrap()));
+    let prepare = PREPARE.replace("EBB", ebb.to_str().unwrap());
+    let script = format!("{prepare}{QUICK_KEYS}{script}\necho all\n");
     let lab = ebbtide_runner::places::lab().unwrap();
     let kernel = Kernel::ready(&lab, &mut |text| eprintln!("{text}")).unwrap();
     let guest = Guest { script, disks, share: Some(share), memory_mib: 800, udev: true };

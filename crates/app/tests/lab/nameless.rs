@@ -1,7 +1,7 @@
 //! A volume that has no name below /dev/disk/by-id, attached again and again: in a guest that is storage host and client.
 
 use super::cases::{cases, check};
-use super::guests::{QUICK_KEYS, guest, script};
+use super::guests::{guest, script};
 
 /// SSH to itself, and disks in memory, which have no such names.
 const PREPARE: &str = r#"
@@ -55,7 +55,7 @@ echo all
 #[test]
 fn a_volume_without_a_name_that_stays_is_attached_again_by_what_it_carries() {
     let mut guest = guest("nameless", &[]);
-    let output = script(&mut guest, &format!("{QUICK_KEYS}{PREPARE}{SCRIPT}")).unwrap();
+    let output = script(&mut guest, &format!("{PREPARE}{SCRIPT}")).unwrap();
     let told = cases(&output);
     check(
         &told,

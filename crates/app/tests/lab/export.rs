@@ -30,9 +30,12 @@ fn tell(guest: &mut Guest, text: &str) -> String {
     script(guest, &format!("{WORDS}{text}")).unwrap()
 }
 
+/// What starts a guest with disks (name, bytes).
+type Boot = fn(&str, &[(String, u64)]) -> Guest;
+
 fn exporting(name: &str, transport: &str) -> Guest {
     let disks = ["a", "b", "fs"].map(|name| (name.to_owned(), 64 * MIB));
-    let (boot, module): (fn(&str, &[(String, u64)]) -> Guest, _) = match transport {
+    let (boot, module): (Boot, _) = match transport {
         "iscsi" => (guest, "iscsi_tcp"),
         _ => (qemu_guest, "nvme-tcp"),
     };

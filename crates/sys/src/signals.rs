@@ -8,6 +8,9 @@ use std::sync::atomic::{AtomicI32, Ordering};
 /// `SI_KERNEL` of asm-generic/siginfo.h.
 const FROM_KERNEL: i32 = 0x80;
 
+/// In the place of a sender: 0 is one that this process's namespace does not see, as `docker stop` is in a container.
+const NOBODY: i32 = -1;
+
 /// Where the handler writes; never closed.
 static PIPE: AtomicI32 = AtomicI32::new(-1);
 
@@ -16,7 +19,8 @@ static PIPE: AtomicI32 = AtomicI32::new(-1);
 pub struct Caught {
     /// Number of the signal, as in signal(7).
     pub signal: i32,
-    /// Who sent it; nobody where it was the kernel: a key of the terminal's, its end, a child's end.
+    /// Who sent it, 0 where that is outside of what this process sees; nobody where it was the kernel: a key of the terminal's, its end, a
+    /// child's end.
     pub sender: Option<u32>,
 }
 
@@ -25,7 +29,7 @@ extern "C" fn note(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc
     // were filled in for what kill, tgkill and sigqueue send and for SIGCHLD; for what the kernel sends it is not looked at.
     let sender = unsafe {
         let code = (*info).si_code;
-        if code == FROM_KERNEL || signal == libc::SIGCHLD { 0 } else { (*info).si_pid() }
+        if code == FROM_KERNEL || signal == libc::SIGCHLD { NOBODY } else { (*info).si_pid() }
     };
     let mut record = [0; RECORD];
     record[..4].copy_from_slice(&signal.to_ne_bytes());
@@ -82,15 +86,26 @@ impl Signals {
             let (whole, _) = buffer[..length].as_chunks::<RECORD>();
             records.extend(whole.iter().map(|record| {
                 let [a, b, c, d, e, f, g, h] = *record;
-                let sender = i32::from_ne_bytes([e, f, g, h]);
-                Caught {
-                    signal: i32::from_ne_bytes([a, b, c, d]),
-                    sender: u32::try_from(sender).ok().filter(|sender| *sender != 0),
-                }
+                let sender = u32::try_from(i32::from_ne_bytes([e, f, g, h])).ok();
+                Caught { signal: i32::from_ne_bytes([a, b, c, d]), sender }
             }));
         }
         records
     }
+}
+
+/// Ignores `signals` from now on.
+///
+/// # Errors
+/// When one of them cannot be ignored.
+pub fn ignore(signals: &[i32]) -> io::Result<()> {
+    for signal in signals {
+        // SAFETY: nothing of this program runs at the signal any more.
+        if unsafe { libc::signal(*signal, libc::SIG_IGN) } == libc::SIG_ERR {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
 }
 
 impl rustix::fd::AsFd for Signals {

@@ -7,6 +7,7 @@
 use super::group;
 use super::hold;
 use crate::sys::Sys;
+use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, Write};
 use std::os::unix::process::CommandExt;
@@ -94,6 +95,9 @@ impl Drop for Guardian {
 /// As there.
 pub fn serve(sys: &Sys) -> io::Result<()> {
     rustix::process::setsid()?;
+    // What ends everybody of a unit or a session leaves it: only the end of its pipe says that nobody else wakes the program.
+    let ending = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::USR1, Signal::USR2];
+    ebbtide_sys::signals::ignore(&ending.map(Signal::as_raw))?;
     guard(sys, io::stdin().lock())
 }
 
@@ -129,7 +133,6 @@ pub fn guard(sys: &Sys, pipe: impl BufRead) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::limit::tree::Process;
-    use rustix::process::Signal;
     use std::time::{Duration, Instant};
 
     /// Whether a guardian that was told `told`, and then lost the other end, wakes a stopped process.

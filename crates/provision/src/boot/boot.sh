@@ -95,6 +95,7 @@ check_mount
 ! grep -Eqs "^# ebb: begin $name \\(|^ARRAY[[:space:]]+(/dev/md/)?$name([[:space:]]|\$)" "$conf" || refuse "$conf has lines of an array $name already"
 for at in "/dev/md/$name" "$rules"; do [ ! -e "$at" ] || refuse "$at is there already"; done
 for at in "$conf" /etc/fstab; do [ ! -L "$at" ] && [ ! -e "$at.ebb" ] || refuse "$at is a symbolic link, or $at.ebb is there"; done
+for at in "$conf" /etc/fstab; do (: >"$at.ebb") 2>/dev/null && rm "$at.ebb" || refuse "cannot write beside $at"; done
 
 end=$(($(seconds) + wait))
 until [ "$(look | awk 'NF == 2' | wc -l)" -ge "$wanted" ] || [ "$(seconds)" -ge "$end" ]; do sleep 1; done
@@ -125,7 +126,6 @@ array=$(mdadm --detail --export "$node" | sed -n 's/^MD_UUID=//p')
 uuid=$(blkid -p -o value -s UUID "$node")
 [ -n "$array" ] && [ -n "$uuid" ] || failed "$node, or what is on it, has no uuid"
 put "$conf" "ARRAY /dev/md/$name UUID=$array"
-put /etc/fstab "UUID=$uuid $fstab"
 [ -z "$settings" ] || { mkdir -p "${rules%/*}" && echo "# ebb: $name (written by \`ebb user-data\`)" >"$rules"; } || failed "cannot write $rules"
 for setting in $settings; do
     file=${setting%%=*} value=${setting#*=}
@@ -135,6 +135,9 @@ for setting in $settings; do
     esac
 done
 if have update-initramfs; then update-initramfs -u || say "update-initramfs fails: the array may get another name at boot"; fi
+# Last: with this line the array is whole.
+put /etc/fstab "UUID=$uuid $fstab"
 [ ! -d /run/systemd/system ] || systemctl daemon-reload
-mount "$mount" && sync || failed "it is made of$blank, and cannot be mounted at $mount"
+# With nofail mount says nothing of a device that it does not find.
+mount "$mount" && findmnt --mountpoint "$mount" >/dev/null && sync || failed "it is made of$blank, and cannot be mounted at $mount"
 say "made of$blank, and mounted at $mount"

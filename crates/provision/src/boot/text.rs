@@ -10,8 +10,9 @@ const APPLY: &str = include_str!("apply.sh");
 /// Seconds for which disks are waited for that are not there yet: an EBS volume may be attached after the machine has started.
 const WAIT: u32 = 120;
 
-/// What the script itself runs beside the shell and what every system has.
-const PROGRAMS: &str = "mdadm blkid wipefs lsblk findmnt flock awk";
+/// What the script itself runs. Without one of these a disk with data could look blank.
+const PROGRAMS: &str =
+    "mdadm blkid wipefs lsblk findmnt flock awk cut dd grep head paste readlink sed sort tail tr wc";
 
 impl Boot {
     /// The shell script that makes the array.

@@ -121,7 +121,9 @@ impl Keeper<'_> {
             }
         }
         self.after(after().filter(|words| Initramfs::is_made_by(words)))?;
-        undone.files += self.lvm_copies(&record, &kept)?;
+        if destroy {
+            undone.files += self.lvm_copies(&record, &kept)?;
+        }
         self.forget(&record)?;
         Ok(undone)
     }
@@ -272,7 +274,12 @@ impl Keeper<'_> {
     fn has_other_volumes(&self, record: &Record, group: &str) -> Result<bool, Failure> {
         let own_is_there =
             record.desired.build.steps.iter().try_fold(false, |found, step| match &step.undo {
-                Some(BuildUndo::RemoveLv { volume }) => Ok(found || lvm::is_there(self.runner, volume)?),
+                // Of another group of this array's it says nothing.
+                Some(BuildUndo::RemoveLv { volume })
+                    if volume.split_once('/').is_some_and(|(of, _)| of == group) =>
+                {
+                    Ok(found || lvm::is_there(self.runner, volume)?)
+                }
                 _ => Ok::<bool, Failure>(found),
             })?;
         Ok(!own_is_there && !lvm::logical(self.runner, group)?.is_empty())
@@ -338,7 +345,8 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// LVM keeps copies of a group's metadata, made at boot too; they go with it.
+    /// LVM keeps copies of a group's metadata, made at boot too; they go with it. A group of somebody's may have had the name before:
+    /// of its copies none goes.
     fn lvm_copies(&self, record: &Record, kept: &[&BuildUndo]) -> Result<usize, Failure> {
         let undos = record.desired.build.steps.iter().filter_map(|step| step.undo.as_ref());
         let groups = undos.filter(|undo| !kept.contains(undo)).filter_map(|undo| match undo {
@@ -353,7 +361,12 @@ impl Keeper<'_> {
                 .into_iter()
                 .filter(|name| is_archive(name, &group))
                 .map(|name| archive.join(name));
-            for path in archived.chain([backup]).filter(|path| path.exists()) {
+            let own = record.lvm.get(&group).map(|uuid| format!("id = \"{uuid}\""));
+            let is_own = |path: &PathBuf| {
+                let text = sys::text(path);
+                text.zip(own.as_deref()).is_some_and(|(text, own)| text.contains(own))
+            };
+            for path in archived.chain([backup]).filter(is_own) {
                 own::remove(&path).map_err(|error| Failure::file(&path, error))?;
                 files += 1;
             }

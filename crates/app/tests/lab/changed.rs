@@ -130,13 +130,16 @@ go records-mounted mountpoint /data; go records-away undo --destroy
 fn what_has_our_identity_or_name_on_other_devices_is_left_to_whom_it_belongs() {
     let script = r#"
 advised() { sed -n "s/.*$1: \`\([^\`]*\)\`.*/\1/p" /run/said; }
-whole() { apply mirror >/dev/null; mdadm --wait /dev/md/data >/dev/null; }
+# mdadm's own wait ends at once where what it is to wait for has not begun.
+synced() { until [ "$(cd /sys/block/md*/md && cat resync_start degraded sync_action | tr '\n' ' ')" = "none 0 idle " ]; do sleep 0.1; done; }
+gone() { until mdadm -q --stop /dev/md/$1; do sleep 0.1; done; }
+whole() { apply mirror >/dev/null; synced; }
 closed() { ! cryptsetup status data; }
 fresh; whole; echo kept >/data/file; off; cat /dev/ubda >/dev/ubdc; cat /dev/ubdb >/dev/ubdd
 mdadm -q --assemble --run /dev/md/data /dev/ubdc /dev/ubdd; mount /dev/md/data /data
 go copy ebb status; go copy-apply apply mirror --destroy; go copy-undo undo --destroy; go copy-kept cat /data/file; go copy-again apply mirror --destroy
 off; for d in a b c d; do go copy-$d mdadm --examine /dev/ubd$d; done
-fresh; whole; mdadm -q /dev/md/data --add /dev/ubdc; mdadm -q --grow /dev/md/data --raid-devices=3; mdadm --wait /dev/md/data >/dev/null
+fresh; whole; mdadm -q /dev/md/data --add /dev/ubdc; mdadm -q --grow /dev/md/data --raid-devices=3; synced
 go grown ebb status; go grown-apply apply mirror
 mdadm -q /dev/md/data --fail /dev/ubdc; until mdadm -q /dev/md/data --remove /dev/ubdc; do sleep 0.1; done; mdadm -q --grow /dev/md/data --raid-devices=2; go grown-back ebb status
 mdadm -q --zero-superblock /dev/ubdc; mdadm -q /dev/md/data --add /dev/ubdc; mdadm -q /dev/md/data --replace /dev/ubdb; sleep 0.2; mdadm --wait /dev/md/data >/dev/null
@@ -149,10 +152,10 @@ go group-new apply striped; go group-destroy apply striped --destroy; go group-k
 vgremove -qq -ff -y data; go group-called apply striped; vgrename -q old data; go group-back apply striped; go group-file cat /data/file
 lvreduce -qq -f -y -l -4 data/data; lvcreate -qq -y -s -l 4 -n snap data/data; go snapshot undo --destroy; go snapshot-mounted mountpoint /data; go snapshot-apply apply striped
 fresh; whole; off
-alone() { mdadm -q --assemble --run /dev/md/alone /dev/ubd$1; mount /dev/md/alone /mnt; echo $1 >/mnt/alone; umount /mnt; mdadm -q --stop /dev/md/alone; }
+alone() { mdadm -q --assemble --run /dev/md/alone /dev/ubd$1; mount /dev/md/alone /mnt; echo $1 >/mnt/alone; umount /mnt; gone alone; }
 alone a; alone b; go split apply mirror; run=$(advised 'To go on with one of them'); go split-none cat /proc/mdstat; $run; go split-run apply mirror
 look=$(sed -n "s/.*, \`\(mdadm --assemble --readonly [^\`]*\)\`.*/\1/p" /run/said); go split-kept cat /data/alone; undo >/dev/null
-$look; mount -o ro,noload /dev/md/apart /mnt; go split-look cat /mnt/alone; umount /mnt; mdadm -q --stop /dev/md/apart; go split-again apply mirror
+$look; mount -o ro,noload /dev/md/apart /mnt; go split-look cat /mnt/alone; umount /mnt; gone apart; go split-again apply mirror
 fresh; apply luks >/dev/null; label=$(blkid -s LABEL -o value /dev/md/data); umount /data; cryptsetup close data
 cryptsetup luksFormat --batch-mode --pbkdf pbkdf2 --pbkdf-force-iterations 1000 --label $label --key-file /run/key /dev/md/data
 cryptsetup open --key-file /run/key /dev/md/data mine; mkfs.ext4 -q -L theirs /dev/mapper/mine

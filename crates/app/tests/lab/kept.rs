@@ -59,7 +59,9 @@ go() { case=$1; shift; status=0; "$@" >/run/said 2>&1 || status=$?; echo "CASE $
 apply() { design=$1; shift; at=/data; case $design in raw*|four*) at= ;; esac; ebb apply /share/$design.toml --name data ${at:+--mount $at} "$@"; }
 undo() { ebb undo data "$@"; }
 # Stops everything, whatever it is, and gives members back as new.
-off() { umount /data; cryptsetup close data; vgchange -qan; for md in data data_1 data_2; do mdadm -q --stop /dev/md/$md; done; } >/dev/null 2>&1
+off() { umount /data; cryptsetup close data; vgchange -qan; for md in data data_1 data_2; do
+    tries=0; until [ ! -e /dev/md/$md ] || mdadm -q --stop /dev/md/$md || [ $((tries += 1)) = 30 ]; do sleep 0.1; done # udev may look at it still
+done; } >/dev/null 2>&1
 fresh() { off; for d in a b c d; do blkdiscard -f /dev/ubd$d || dd if=/dev/zero of=/dev/ubd$d bs=1M; done 2>/dev/null; rm -rf /var/lib/ebbtide /etc/crypttab; : >/etc/fstab; }
 rows() { yes 'PRECIOUS ROW' | dd of=$1 bs=1M count=3 iflag=fullblock conv=fsync status=none; }
 count() { grep -a -c 'PRECIOUS ROW' $1; }

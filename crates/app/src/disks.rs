@@ -7,13 +7,12 @@ use ebbtide_host::build::lasting::{Failure, free_disks};
 use ebbtide_host::probe;
 use ebbtide_host::sys::Sys;
 use ebbtide_model::experiment::{Experiment, VolumeSource};
-use ebbtide_provision::boot::Members;
+use ebbtide_provision::boot::{Members, WAIT};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long disks are waited for that are not there yet.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Between two looks at the disks that are there.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Makes the volumes of `design` the disks of the kinds `words`: those that what is called `name` has already, or exactly as many as
@@ -53,7 +52,7 @@ pub fn choose(
 }
 
 fn wait_for(members: &Members, wanted: usize, stop: &AtomicBool) -> Vec<String> {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + Duration::from_secs(WAIT.into());
     let sys = Sys::host();
     loop {
         let found = free_disks(&sys, &probe::devices(&sys), members);

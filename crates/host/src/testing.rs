@@ -1,4 +1,5 @@
-//! Recorded hosts for tests, here and in the crates above (feature `testing`): unpacks a `.tree` file (made by tests/trees/record.sh) below a temporary directory.
+//! For tests, here and in the crates above (feature `testing`): recorded hosts, each a `.tree` file (made by tests/trees/record.sh) that is
+//! unpacked below a temporary directory; and how much of what there is to try is tried.
 
 // It makes files of a test's own.
 #![cfg_attr(not(test), allow(clippy::disallowed_methods))]
@@ -13,6 +14,17 @@ pub const ARRAYS: &str = include_str!("../tests/trees/arrays.tree");
 pub const STACKS: &str = include_str!("../tests/trees/stacks.tree");
 /// A host with images of Ceph: two clusters, one image mapped twice, a snapshot. Not recorded.
 pub const RBD: &str = include_str!("../tests/trees/rbd.tree");
+
+/// The number in the environment's `variable`, or `default`.
+pub fn number(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// Of what there is to try, every so many are: `default`, or what `EBB_TEST_EVERY` says; 1 tries all.
+pub fn every(default: usize) -> usize {
+    let asked = number("EBB_TEST_EVERY", 0) as usize;
+    if asked > 0 { asked } else { default }
+}
 
 /// Unpacks `text` below a new temporary directory.
 pub fn unpack(text: &str) -> tempfile::TempDir {

@@ -5,7 +5,6 @@ use super::frame::{self, Frame, LENGTH_MAX};
 use super::guest_directory::GuestDirectory;
 use super::machine::{self, Accelerator, Boot, Machine, Root, Use};
 use super::network::Socket;
-use super::uml::Kernel;
 use super::{LabError, Laboratory, tools};
 use ebbtide_door::{own, read};
 use ebbtide_model::backend::Control;
@@ -84,7 +83,7 @@ impl Laboratory {
         let guest = Guest::boot(self, machine)?;
         let (mut kernel, mut accelerator) = (self.image.kernel_release(), self.accelerator.name());
         let mut why = self.why.as_str();
-        if let Some(uml) = self.uml().filter(|_| Kernel::can_be(machine)) {
+        if let Some(uml) = self.uml(machine) {
             (kernel, accelerator, why) = (uml.release(), "User-Mode Linux", "");
         }
         (self.say)(&match machine.usage {
@@ -144,9 +143,7 @@ impl Guest {
         laboratory: &Laboratory,
         machine: &Machine,
     ) -> Result<Guest, LabError> {
-        if let (Some(kernel), Root::Shared(image)) = (laboratory.uml(), &boot.root)
-            && Kernel::can_be(machine)
-        {
+        if let (Some(kernel), Root::Shared(image)) = (laboratory.uml(machine), &boot.root) {
             return kernel.boot(directory, image, laboratory, machine);
         }
         let (program, accelerator) = (laboratory.program(), laboratory.accelerator());

@@ -1,7 +1,7 @@
 //! Everything that a guest is started from.
 
 use crate::image::{self, Image};
-use crate::machine::Accelerator;
+use crate::machine::{Accelerator, Machine};
 use crate::places::Places;
 use crate::uml::Kernel;
 use crate::{LabError, accel, program};
@@ -65,8 +65,9 @@ impl Laboratory {
         Laboratory { uml: Some(kernel), ..self }
     }
 
-    pub(crate) fn uml(&self) -> Option<&Kernel> {
-        self.uml.as_ref()
+    /// The kernel of User-Mode Linux where `machine` starts on it.
+    pub(crate) fn uml(&self, machine: &Machine) -> Option<&Kernel> {
+        self.uml.as_ref().filter(|_| Kernel::can_be(machine))
     }
 
     /// What its guests run on.

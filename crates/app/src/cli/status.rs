@@ -96,8 +96,8 @@ pub fn run(args: &StatusArgs, globals: &Globals) -> Result<ExitCode, CliError> {
 /// How long a member may take for one block.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The members of `record`, by their places, of which a block cannot be read in time, past the cache: asked by other processes, all at once, since
-/// nobody can take back what waits for a device. Of those that the kernel knows to be away nothing waits.
+/// The members of `record`, by their places, of which a block cannot be read in time, past the cache. Other processes ask, all at once: nobody can
+/// take back what waits for a device. Those that the kernel knows to be away are not asked.
 fn silent(keeper: &Keeper<'_>, record: &Record) -> BTreeSet<usize> {
     let stop = AtomicBool::new(false);
     let asks = &|path: &str| {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Rounds of the kill test; `EBB_TEST_ROUNDS` asks for others.
 fn rounds() -> u64 {
-    std::env::var("EBB_TEST_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(30 / every() as u64)
+    ebbtide_host::testing::number("EBB_TEST_ROUNDS", 30 / every() as u64)
 }
 
 /// Everything in the home but what may stay: the store, the journals' directory, files of the test's own.

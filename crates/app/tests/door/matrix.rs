@@ -18,7 +18,7 @@ struct Tried {
 /// Of what there is to try, every so many are: of the ways others at the next state, so that each state and each way are tried.
 /// `EBB_TEST_EVERY=1` tries all.
 pub fn every() -> usize {
-    std::env::var("EBB_TEST_EVERY").ok().and_then(|text| text.parse().ok()).filter(|n| *n > 0).unwrap_or(3)
+    ebbtide_host::testing::every(3)
 }
 
 /// Tries the ways in turn at `state`, the one of this number, which is built anew after one that changed it; what `wrong` makes of it.

@@ -253,7 +253,7 @@ fn volumes_that_grow_are_taken_up_while_they_are_used() {
 
 /// Every so many boundaries one is tried; `EBB_TEST_EVERY=1` asks for all.
 fn every() -> usize {
-    std::env::var("EBB_TEST_EVERY").ok().and_then(|text| text.parse().ok()).filter(|n| *n > 0).unwrap_or(2)
+    ebbtide_host::testing::every(2)
 }
 
 /// `ebb apply` and `ebb undo` are killed at their boundaries: status says so, and the same command ends what was begun.

@@ -369,7 +369,7 @@ fn a_sector_that_was_changed_on_the_other_side_is_an_error() {
 
 /// Every so many boundaries one is tried; `EBB_TEST_EVERY=1` asks for all.
 fn every() -> usize {
-    std::env::var("EBB_TEST_EVERY").ok().and_then(|text| text.parse().ok()).filter(|n| *n > 0).unwrap_or(7)
+    ebbtide_host::testing::every(7)
 }
 
 /// `ebb attach` is killed at boundaries, then `ebb detach`, and after `ebb cleanup` nothing is left on either side; the volume is as blank

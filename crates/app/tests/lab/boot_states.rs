@@ -276,8 +276,8 @@ give blank a; mkswap -q /dev/ubda 2>/dev/null || mkswap /dev/ubda >/dev/null; ke
 
 #[test]
 fn an_array_is_made_of_blank_disks_alone_and_nothing_of_anybody_s_is_written_to() {
-    let rounds = std::env::var("EBB_TEST_ROUNDS").ok().and_then(|text| text.parse().ok());
-    let states: Vec<State> = (0..rounds.unwrap_or(30)).map(State::draw).collect();
+    let rounds = ebbtide_host::testing::number("EBB_TEST_ROUNDS", 30) as usize;
+    let states: Vec<State> = (0..rounds).map(State::draw).collect();
     let scripts: String = states.iter().enumerate().map(|(n, state)| state.script(n)).collect();
     let output = told(format!("{FUNCTIONS}{scripts}echo all\n"));
     let mut wrong = Vec::new();

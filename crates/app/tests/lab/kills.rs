@@ -33,7 +33,7 @@ level = 0.5
 /// Every so many boundaries one is tried; `EBB_TEST_EVERY=1` asks for all, which takes a quarter of an hour under emulation. What is set and
 /// mounted on a build that stays is killed in `builds`, too.
 fn every() -> usize {
-    std::env::var("EBB_TEST_EVERY").ok().and_then(|text| text.parse().ok()).filter(|n| *n > 0).unwrap_or(5)
+    ebbtide_host::testing::every(5)
 }
 
 /// Boundaries from the start of a run to the end of its first trial.

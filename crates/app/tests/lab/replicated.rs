@@ -3,6 +3,7 @@
 
 use super::common::until;
 use super::storage_hosts::{HOSTS, Hosts, How};
+use ebbtide_host::testing::number;
 use serde_json::Value;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -293,10 +294,6 @@ fn rounds(test: &str, count: u64, files: &str, seed: u64) -> Figures {
         pause(1.0)
     );
     figures
-}
-
-fn number(variable: &str, default: u64) -> u64 {
-    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
 #[test]

@@ -6,18 +6,24 @@ use ebbtide_model::journal::FileId;
 use ebbtide_model::plan::build::{Mounted, Opened};
 use std::path::Path;
 
+/// The last part of the path that `device` leads to; nothing where it leads nowhere.
+pub(super) fn node(sys: &Sys, device: impl AsRef<Path>) -> Option<String> {
+    let node = std::fs::canonicalize(sys.at(device.as_ref())).ok()?;
+    Some(node.file_name()?.to_str()?.to_owned())
+}
+
 /// The number of `device`, `major:minor`; nothing where it is not there.
 pub(crate) fn number(sys: &Sys, device: &str) -> Option<String> {
-    let node = std::fs::canonicalize(sys.at(Path::new(device))).ok()?;
-    let name = node.file_name()?.to_str()?;
+    number_of(sys, &node(sys, device)?)
+}
+
+fn number_of(sys: &Sys, name: &str) -> Option<String> {
     sys::word(&sys.sys.join("class/block").join(name).join("dev"))
 }
 
 /// What the kernel calls the block device at `device`; nothing where there is none.
 pub(crate) fn name(sys: &Sys, device: &str) -> Option<String> {
-    number(sys, device)?;
-    let node = std::fs::canonicalize(sys.at(Path::new(device))).ok()?;
-    Some(node.file_name()?.to_str()?.to_owned())
+    node(sys, device).filter(|name| number_of(sys, name).is_some())
 }
 
 /// The kernel's number of this use of the loop device `device`, counted up with each; nothing before Linux 5.15.
@@ -77,9 +83,8 @@ pub(super) struct OtherMapping {
 /// The mapping `name` where it is not the one that was made `of` a device; nothing where it is, or there is none.
 pub(super) fn other_mapping(sys: &Sys, name: &str, of: Option<&Opened>) -> Option<OtherMapping> {
     let (of, found) = (of?, mapping(sys, name)?);
-    let node = std::fs::canonicalize(sys.at(Path::new(&of.device))).ok();
-    let device = node.as_ref().and_then(|node| node.file_name()?.to_str());
-    let is_on_it = device.is_some_and(|device| found.below.iter().any(|below| below == device));
+    let device = node(sys, &of.device);
+    let is_on_it = device.as_ref().is_some_and(|device| found.below.contains(device));
     let is_of_it = found.luks().is_some_and(|uuid| uuid == of.uuid.replace('-', ""));
     let what = match is_of_it {
         // Of a device that is not there only the UUID tells.

@@ -120,8 +120,13 @@ pub(super) fn remove_vg(runner: &dyn Runner, name: &str) -> Result<bool, BuildEr
     })
 }
 
+/// Group and name of the logical volume `volume`, `VG/LV`.
+pub(super) fn parts(volume: &str) -> (&str, &str) {
+    volume.split_once('/').unwrap_or((volume, ""))
+}
+
 fn find_lv(runner: &dyn Runner, volume: &str) -> Result<Vec<BTreeMap<String, String>>, BuildError> {
-    let (group, name) = volume.split_once('/').unwrap_or((volume, ""));
+    let (group, name) = parts(volume);
     select(runner, "lvs", "lv_name,vg_name,sync_percent", &format!("vg_name={group} && lv_name={name}"))
 }
 
@@ -136,7 +141,7 @@ pub(super) fn differs(
     volume: &str,
     arguments: &[String],
 ) -> Result<Option<Differs>, BuildError> {
-    let (group, name) = volume.split_once('/').unwrap_or((volume, ""));
+    let (group, name) = parts(volume);
     let fields = "lv_name,segtype,stripes,stripe_size";
     let rows = select(runner, "lvs", fields, &format!("vg_name={group} && lv_name={name}"))?;
     // What somebody added since are segments after the first.

@@ -138,9 +138,14 @@ const BRAKES: [(&str, Brake, &str, &str); 3] = [
 /// Where version 1 has the time in which the quota is used; the longest that it takes, in microseconds.
 const PERIOD_OF_ONE: (&str, &str) = ("cpu.cfs_period_us", "1000000");
 
+/// The best of them that the group `path` has.
+fn best(path: &Path) -> Option<&'static (&'static str, Brake, &'static str, &'static str)> {
+    BRAKES.iter().find(|(file, ..)| path.join(file).exists())
+}
+
 /// The way in which the group `path` can be made to stand still.
 pub fn brake(path: &Path) -> Option<Brake> {
-    BRAKES.iter().find(|(file, ..)| path.join(file).exists()).map(|(_, brake, ..)| *brake)
+    best(path).map(|(_, brake, ..)| *brake)
 }
 
 /// Makes all that is in the group `path` stand still, or lets it go on.
@@ -148,8 +153,7 @@ pub fn brake(path: &Path) -> Option<Brake> {
 /// # Errors
 /// When the group is gone, it has no brake, or the kernel refuses.
 pub fn hold(path: &Path, holds: bool) -> io::Result<()> {
-    let brake = BRAKES.iter().find(|(file, ..)| path.join(file).exists());
-    let (file, _, stop, go) = brake.ok_or(ErrorKind::NotFound)?;
+    let (file, _, stop, go) = best(path).ok_or(ErrorKind::NotFound)?;
     let (period, longest) = PERIOD_OF_ONE;
     if holds && path.join(period).exists() {
         kernel::write_attribute(&path.join(period), longest, false)?;

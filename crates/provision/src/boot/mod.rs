@@ -1,9 +1,9 @@
 //! An array that a machine makes by itself at its first boot: from user data for cloud-init, or from a script that is run by hand.
 //!
-//! With `ebb` on the machine a script brings it there, with the experiment, and `ebb apply` does the rest ([`Brought`]).
-//! Without it ([`Boot`]) what is made is what `ebb apply` would make of the design: the same steps
-//! ([`ebbtide_model::plan::build`]), told to a shell script (`boot.sh`) whose head has what is wanted and whose body is the same for
-//! every array. It makes the array once, of blank disks; from then on the system's own files bring it back.
+//! With `ebb` a script brings it to the machine, with the experiment, and `ebb apply` does the rest ([`Brought`]).
+//! Without `ebb` ([`Boot`]) a shell script (`boot.sh`) takes the steps of `ebb apply` ([`ebbtide_model::plan::build`]). Its head has what
+//! is wanted, its body is the same for every array. It makes the array once, of blank disks; from then on the system's own files
+//! bring it back.
 
 mod order;
 #[cfg(test)]
@@ -11,7 +11,7 @@ mod tests;
 mod text;
 
 pub use order::{BootError, BootOrder, Members};
-pub use text::cloud_config;
+pub use text::{WAIT, cloud_config};
 
 use ebbtide_model::stack::Filesystem;
 

@@ -120,10 +120,7 @@ impl BootOrder<'_> {
     /// # Errors
     /// Why it cannot be made so, and what to write instead.
     pub fn boot(&self) -> Result<Boot, BootError> {
-        check_name(self.name)?;
-        check_mountpoint(self.mountpoint)?;
-        let design = &self.experiment.designs[self.design];
-        let members = self.members.clone().map_or_else(|| self.named(design), Ok)?;
+        let (design, members) = self.checked()?;
         let build = self.build(design)?;
         let (filesystem, mkfs) = file_system(design, &build)?;
         let LayoutNode::Array { members: places, .. } = &design.layout else {
@@ -133,7 +130,7 @@ impl BootOrder<'_> {
         let options = design.stack.mount_options.as_deref();
         Ok(Boot {
             name: self.name.to_owned(),
-            source: format!("design {} of {}", design.name, self.experiment.name),
+            source: self.source(design),
             wanted: places.len(),
             create: array(design, &build)?,
             filesystem,
@@ -150,10 +147,7 @@ impl BootOrder<'_> {
     /// # Errors
     /// Why the machine could not make it, and what to write instead.
     pub fn brought(&self, text: &str, ebb: Ebb, class: Option<&str>) -> Result<Brought, BootError> {
-        check_name(self.name)?;
-        check_mountpoint(self.mountpoint)?;
-        let design = &self.experiment.designs[self.design];
-        let members = self.members.clone().map_or_else(|| self.named(design), Ok)?;
+        let (design, members) = self.checked()?;
         let mut arguments =
             vec!["--design".to_owned(), design.name.clone(), "--name".into(), self.name.into()];
         let mut give = |option: &str, value: String| arguments.extend([option.to_owned(), value]);
@@ -168,13 +162,26 @@ impl BootOrder<'_> {
         }
         Ok(Brought {
             name: self.name.to_owned(),
-            source: format!("design {} of {}", design.name, self.experiment.name),
+            source: self.source(design),
             members,
             ebb,
             programs: self.build(design)?.programs,
             arguments,
             experiment: text.to_owned(),
         })
+    }
+
+    /// The design and its disks, where it can be called so and mounted there.
+    fn checked(&self) -> Result<(&Design, Members), BootError> {
+        check_name(self.name)?;
+        check_mountpoint(self.mountpoint)?;
+        let design = &self.experiment.designs[self.design];
+        let members = self.members.clone().map_or_else(|| self.named(design), Ok)?;
+        Ok((design, members))
+    }
+
+    fn source(&self, design: &Design) -> String {
+        format!("design {} of {}", design.name, self.experiment.name)
     }
 
     /// The disks that the design's volumes are.

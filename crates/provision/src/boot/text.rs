@@ -8,7 +8,7 @@ const BOOT: &str = include_str!("boot.sh");
 const APPLY: &str = include_str!("apply.sh");
 
 /// Seconds for which disks are waited for that are not there yet: an EBS volume may be attached after the machine has started.
-const WAIT: u32 = 120;
+pub const WAIT: u32 = 120;
 
 /// What the script itself runs. Without one of these a disk with data could look blank.
 const PROGRAMS: &str =

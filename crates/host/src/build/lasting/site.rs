@@ -1,5 +1,6 @@
 //! What of this host an array that stays is made of: how it boots, who it is, what its devices are called for good.
 
+use super::super::identity;
 use crate::judge;
 use crate::probe::{BlockDevice, Devices, Kind, steadiest_name};
 use crate::sys::{self, Sys};
@@ -8,7 +9,7 @@ use ebbtide_model::guard::{Permission, RefusalKind, WriteRequest};
 use ebbtide_provision::boot::Members;
 use ebbtide_provision::{Member, System};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// How the host of `sys` boots.
 pub fn system(sys: &Sys) -> System {
@@ -30,15 +31,13 @@ pub fn stable_path(sys: &Sys, devices: &Devices, path: &Path) -> Option<String> 
     if text.starts_with("/dev/disk/by-") {
         return Some(text.to_owned());
     }
-    let node = std::fs::canonicalize(sys.at(path)).ok()?;
-    let device = devices.get(node.file_name()?.to_str()?)?;
+    let device = devices.get(&identity::node(sys, path)?)?;
     Some(format!("/dev/disk/by-id/{}", steadiest_name(&device.ids.by_id)?))
 }
 
 /// What kind of device is at `path`; nothing where there is none.
 pub fn kind(sys: &Sys, devices: &Devices, path: &Path) -> Option<Kind> {
-    let node = std::fs::canonicalize(sys.at(path)).ok()?;
-    let device = devices.get(node.file_name()?.to_str()?)?;
+    let device = devices.get(&identity::node(sys, path)?)?;
     let disk = device.partition_of.as_deref().and_then(|disk| devices.get(disk)).unwrap_or(device);
     Some(disk.kind)
 }
@@ -51,9 +50,9 @@ pub fn free_disks(sys: &Sys, devices: &Devices, members: &Members) -> Vec<String
     let mut found = Vec::new();
     let named = places.iter().flat_map(|place| links(sys, place));
     for link in named.filter(|link| members.have(link)) {
-        let Some(node) = node(sys, &link) else { continue };
-        let device = node.file_name().and_then(|name| devices.get(name.to_str()?));
-        let Some(device) = device.filter(|device| device.partition_of.is_none()) else { continue };
+        let Some(node) = identity::node(sys, &link) else { continue };
+        let device = devices.get(&node).filter(|device| device.partition_of.is_none());
+        let Some(device) = device else { continue };
         if is_in_use(devices, device) || !seen.insert(device.name.clone()) {
             continue;
         }
@@ -61,17 +60,12 @@ pub fn free_disks(sys: &Sys, devices: &Devices, members: &Members) -> Vec<String
         let in_place = || {
             links(sys, Path::new("/dev/disk/by-path"))
                 .into_iter()
-                .find(|link| self::node(sys, link).as_ref() == Some(&node))
+                .find(|link| identity::node(sys, link).as_ref() == Some(&node))
         };
         let steady = if device.kind == Kind::InstanceStore { in_place() } else { None };
         found.push(steady.unwrap_or(link));
     }
     found
-}
-
-/// Where a link leads.
-fn node(sys: &Sys, link: &str) -> Option<PathBuf> {
-    std::fs::canonicalize(sys.at(Path::new(link))).ok()
 }
 
 /// The links in `place`.

@@ -27,16 +27,12 @@ impl Keeper<'_> {
         let missing: Vec<&Member> = record.desired.members.iter().filter(is_missing).collect();
         let index = record.desired.build.steps.iter().position(|other| other == step);
         let is_cut_off = index.is_some_and(|index| record.begun > index && record.done <= index);
-        self.is_one(device, uuid, &there)?;
-        self.has_enough(record, device, uuid, &there)?;
+        let found = self.superblocks(&there)?;
+        is_one(device, uuid, &found)?;
+        has_enough(record, device, uuid, &there, &found)?;
         // Arrays that are members are started before this one.
         let are_all_told = there.len() + missing.len() == members.len();
-        if there.is_empty()
-            || missing.is_empty()
-            || is_cut_off
-            || !are_all_told
-            || self.are_all_in_use(&there)?
-        {
+        if there.is_empty() || missing.is_empty() || is_cut_off || !are_all_told || are_all_in_use(&found) {
             return Ok(there);
         }
         let what: Vec<String> = missing.iter().map(|member| self.why_missing(member)).collect();
@@ -64,68 +60,13 @@ impl Keeper<'_> {
         )))
     }
 
-    /// Refuses to start the array from members that were run without each other: mdadm would take one side, and say nothing of the other.
-    fn is_one(&self, device: &str, uuid: &str, there: &[&str]) -> Result<(), Failure> {
-        let mut found: Vec<(&str, Superblock)> = Vec::new();
+    /// What mdadm finds on each of these members.
+    fn superblocks<'a>(&self, there: &[&'a str]) -> Result<Vec<(&'a str, Superblock)>, Failure> {
+        let mut found = Vec::new();
         for path in there {
             found.extend(self.superblock(path)?.map(|superblock| (*path, superblock)));
         }
-        let superblocks: Vec<Superblock> = found.iter().map(|(_, found)| found.clone()).collect();
-        let Some((one, other)) = apart(&superblocks) else { return Ok(()) };
-        let [one, other] = [one, other].map(|at| &found[at]);
-        let tell = |(path, superblock): &(&str, Superblock)| {
-            format!("{path} (last written to {}, {} changes)", superblock.updated, superblock.events)
-        };
-        Err(Failure::Refused(format!(
-            "{device} is not started: {} and {} were both run without the other, and neither has all. See what each has: \
-             `mdadm --assemble --readonly --run /dev/md/apart --uuid={uuid} {}`, and stop it again. To go on with one of them: \
-             `mdadm --assemble --run {device} --uuid={uuid} {}`, and then run this again; what only the other has is not in the array then",
-            tell(one),
-            tell(other),
-            other.0,
-            one.0
-        )))
-    }
-
-    /// Refuses to start the array where it has thrown out more members than it can lose: mdadm starts it where it is told to alone.
-    fn has_enough(&self, record: &Record, device: &str, uuid: &str, there: &[&str]) -> Result<(), Failure> {
-        let mut found: Vec<(&str, Superblock)> = Vec::new();
-        for path in there {
-            found.extend(self.superblock(path)?.map(|superblock| (*path, superblock)));
-        }
-        let Some((_, newest)) = found.iter().max_by_key(|(_, superblock)| superblock.events) else {
-            return Ok(());
-        };
-        let is_out = |role: Option<usize>| role.is_some_and(|role| newest.in_use.get(role) == Some(&false));
-        let out: Vec<&str> =
-            found.iter().filter(|(_, superblock)| is_out(superblock.role)).map(|(path, _)| *path).collect();
-        let works = |volume: usize| {
-            let mut members = record.desired.members.iter();
-            !members.any(|member| member.volume == volume && out.contains(&member.path.as_str()))
-        };
-        if can_lose(&record.desired.layout, &works).is_some() {
-            return Ok(());
-        }
-        Err(Failure::Refused(format!(
-            "{device} is not started: it has thrown out {}, which is more than it can lose. See why (cables, a controller) first. Then \
-             `mdadm --assemble --force {device} --uuid={uuid} {}` takes back the last ones that it threw out. What was written after the first \
-             one was out may be damaged: check what is on it, and then run this again",
-            out.join(" and "),
-            there.join(" ")
-        )))
-    }
-
-    /// Whether the newest of these members knows of no other that was in use: mdadm starts the array from them.
-    fn are_all_in_use(&self, there: &[&str]) -> Result<bool, Failure> {
-        let mut found: Vec<Superblock> = Vec::new();
-        for path in there {
-            found.extend(self.superblock(path)?);
-        }
-        let is_there = |place: usize| found.iter().any(|superblock| superblock.role == Some(place));
-        let newest = found.iter().max_by_key(|superblock| superblock.events);
-        Ok(newest.is_some_and(|newest| {
-            newest.in_use.iter().enumerate().all(|(place, in_use)| !in_use || is_there(place))
-        }))
+        Ok(found)
     }
 
     fn why_missing(&self, member: &Member) -> String {
@@ -137,4 +78,62 @@ impl Keeper<'_> {
         };
         format!("volume {name}{} is missing ({why})", on_host(member))
     }
+}
+
+/// Refuses to start the array from members that were run without each other: mdadm would take one side, and say nothing of the other.
+fn is_one(device: &str, uuid: &str, found: &[(&str, Superblock)]) -> Result<(), Failure> {
+    let superblocks: Vec<Superblock> = found.iter().map(|(_, found)| found.clone()).collect();
+    let Some((one, other)) = apart(&superblocks) else { return Ok(()) };
+    let [one, other] = [one, other].map(|at| &found[at]);
+    let tell = |(path, superblock): &(&str, Superblock)| {
+        format!("{path} (last written to {}, {} changes)", superblock.updated, superblock.events)
+    };
+    Err(Failure::Refused(format!(
+        "{device} is not started: {} and {} were both run without the other, and neither has all. See what each has: \
+         `mdadm --assemble --readonly --run /dev/md/apart --uuid={uuid} {}`, and stop it again. To go on with one of them: \
+         `mdadm --assemble --run {device} --uuid={uuid} {}`, and then run this again; what only the other has is not in the array then",
+        tell(one),
+        tell(other),
+        other.0,
+        one.0
+    )))
+}
+
+/// Refuses to start the array where it has thrown out more members than it can lose: mdadm starts it where it is told to alone.
+fn has_enough(
+    record: &Record,
+    device: &str,
+    uuid: &str,
+    there: &[&str],
+    found: &[(&str, Superblock)],
+) -> Result<(), Failure> {
+    let Some((_, newest)) = found.iter().max_by_key(|(_, superblock)| superblock.events) else {
+        return Ok(());
+    };
+    let is_out = |role: Option<usize>| role.is_some_and(|role| newest.in_use.get(role) == Some(&false));
+    let out: Vec<&str> =
+        found.iter().filter(|(_, superblock)| is_out(superblock.role)).map(|(path, _)| *path).collect();
+    let works = |volume: usize| {
+        let mut members = record.desired.members.iter();
+        !members.any(|member| member.volume == volume && out.contains(&member.path.as_str()))
+    };
+    if can_lose(&record.desired.layout, &works).is_some() {
+        return Ok(());
+    }
+    Err(Failure::Refused(format!(
+        "{device} is not started: it has thrown out {}, which is more than it can lose. See why (cables, a controller) first. Then \
+         `mdadm --assemble --force {device} --uuid={uuid} {}` takes back the last ones that it threw out. What was written after the first \
+         one was out may be damaged: check what is on it, and then run this again",
+        out.join(" and "),
+        there.join(" ")
+    )))
+}
+
+/// Whether the newest of these members knows of no other that was in use: mdadm starts the array from them.
+fn are_all_in_use(found: &[(&str, Superblock)]) -> bool {
+    let is_there = |place: usize| found.iter().any(|(_, superblock)| superblock.role == Some(place));
+    let newest = found.iter().max_by_key(|(_, superblock)| superblock.events);
+    newest.is_some_and(|(_, newest)| {
+        newest.in_use.iter().enumerate().all(|(place, in_use)| !in_use || is_there(place))
+    })
 }

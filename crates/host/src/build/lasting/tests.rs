@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Of what is tried by the hundred, every so many are; `EBB_TEST_EVERY=1` tries all.
 fn every() -> usize {
-    std::env::var("EBB_TEST_EVERY").ok().and_then(|text| text.parse().ok()).filter(|n| *n > 0).unwrap_or(4)
+    crate::testing::every(4)
 }
 
 const STACKS: [(&str, &str); 5] = [

@@ -84,10 +84,7 @@ impl Keeper<'_> {
             undos().filter(|step| uses(step.2) && is_left(step)).map(|(.., undo)| undo).collect();
         for (index, step, undo) in undos().filter(|(.., undo)| !uses(undo)) {
             let carries = kept.iter().any(|above| above.stands_on(undo));
-            let other = match &others[index] {
-                Some(other) => Some(other.what.clone()),
-                None => self.is_of_others(&record, step, destroy && !carries, is_own(index))?,
-            };
+            let other = self.is_of_others(&record, &others, index, destroy && !carries, is_own(index))?;
             if let Some(what) = &other {
                 undone.leave(what);
                 // A mapping on what is below has been refused before.
@@ -214,10 +211,8 @@ impl Keeper<'_> {
                 planned.notes.push(format!("{} {note}", shown(undo)));
             }
             let carries = kept.iter().any(|above| above.stands_on(undo));
-            let other = match &others[index] {
-                Some(other) => Some(other.what.clone()),
-                None => self.is_of_others(&record, step, destroy && !carries, was_erased(&record, index))?,
-            };
+            let is_own = was_erased(&record, index);
+            let other = self.is_of_others(&record, &others, index, destroy && !carries, is_own)?;
             if carries || other.is_some() && !matches!(undo, BuildUndo::CloseCrypt { .. }) {
                 kept.push(undo);
             }
@@ -236,15 +231,20 @@ impl Keeper<'_> {
         Ok(planned)
     }
 
-    /// Why what `step` made is not this array's alone: of content only where that is to be erased. With `is_own` leftovers of its own content
-    /// do not count.
+    /// Why what the step `index` made is not this array's alone, by `others` from before the undo began, or by now: of content only where that
+    /// is to be erased. With `is_own` leftovers of its own content do not count.
     fn is_of_others(
         &self,
         record: &Record,
-        step: &BuildStep,
+        others: &[Option<Other>],
+        index: usize,
         erases: bool,
         is_own: bool,
     ) -> Result<Option<String>, Failure> {
+        if let Some(other) = &others[index] {
+            return Ok(Some(other.what.clone()));
+        }
+        let step = &record.desired.build.steps[index];
         let Some(undo) = &step.undo else { return Ok(None) };
         let group = match undo {
             BuildUndo::WipeContent { device, .. } if erases => {
@@ -275,9 +275,7 @@ impl Keeper<'_> {
         let own_is_there =
             record.desired.build.steps.iter().try_fold(false, |found, step| match &step.undo {
                 // Of another group of this array's it says nothing.
-                Some(BuildUndo::RemoveLv { volume })
-                    if volume.split_once('/').is_some_and(|(of, _)| of == group) =>
-                {
+                Some(BuildUndo::RemoveLv { volume }) if lvm::parts(volume).0 == group => {
                     Ok(found || lvm::is_there(self.runner, volume)?)
                 }
                 _ => Ok::<bool, Failure>(found),

@@ -34,12 +34,7 @@ impl Keeper<'_> {
     pub(super) fn refuse_used(&self, record: &Record, others: &[Option<Other>]) -> Result<(), Failure> {
         self.refuse_mounted(record, others, true)?;
         let desired = &record.desired;
-        let refuse = |device: &str, why: &str| {
-            Err(Failure::Refused(format!(
-                "{device} is not taken away while it is in use: {why}; then `ebb undo {}` goes on",
-                desired.name
-            )))
-        };
+        let refuse = |device: &str, why: &str| Err(in_use(device, why, &desired.name));
         let undos = || {
             let steps = desired.build.steps.iter().zip(others).filter(|(_, other)| other.is_none());
             steps.filter_map(|(step, _)| step.undo.as_ref())
@@ -75,7 +70,7 @@ impl Keeper<'_> {
         }
         for undo in undos() {
             let BuildUndo::RemoveLv { volume } = undo else { continue };
-            let (group, name) = volume.split_once('/').unwrap_or((volume, ""));
+            let (group, name) = lvm::parts(volume);
             let snapshots =
                 lvm::logical(self.runner, group)?.into_iter().filter(|found| found.origin == name);
             let snapshots: Vec<String> = snapshots.map(|found| format!("{group}/{}", found.name)).collect();
@@ -134,15 +129,18 @@ impl Keeper<'_> {
             }
             if !reasons.is_empty() {
                 let refusal = Refusal { path: from.device.clone(), reasons };
-                return Err(Failure::Refused(format!(
-                    "{} is not taken away while it is in use: {}; then `ebb undo {name}` goes on",
-                    from.device,
-                    refusal.reasons_in_words()
-                )));
+                return Err(in_use(&from.device, &refusal.reasons_in_words(), name));
             }
         }
         Ok(())
     }
+}
+
+/// Why `device` of the array `name` stays for now.
+fn in_use(device: &str, why: &str, name: &str) -> Failure {
+    Failure::Refused(format!(
+        "{device} is not taken away while it is in use: {why}; then `ebb undo {name}` goes on"
+    ))
 }
 
 /// The device that `undo` would take away; nothing where it is none.

@@ -109,14 +109,19 @@ impl Keeper<'_> {
         uuid: &str,
         members: &[String],
     ) -> Result<Option<Other>, Failure> {
-        let arrays = mdadm::arrays(&self.sys, self.runner, uuid)?;
-        let strangers = |array: &String| mdadm::strangers(&self.sys, array, members);
-        let has_own = arrays.iter().any(|array| strangers(array).is_empty());
+        let arrays = mdadm::arrays(&self.sys, self.runner, uuid)?.into_iter();
+        let arrays: Vec<(String, Vec<String>)> = arrays
+            .map(|array| {
+                let strangers = mdadm::strangers(&self.sys, &array, members);
+                (array, strangers)
+            })
+            .collect();
+        let has_own = arrays.iter().any(|(_, strangers)| strangers.is_empty());
         // A copy that runs beside it, under another name, is in nobody's way.
-        let is_other = |array: &&String| {
-            !strangers(array).is_empty() && (!has_own || self.kernel_name(device).as_ref() == Some(array))
+        let is_other = |(array, strangers): &&(String, Vec<String>)| {
+            !strangers.is_empty() && (!has_own || self.kernel_name(device).as_ref() == Some(array))
         };
-        let Some(array) = arrays.iter().find(is_other) else { return Ok(None) };
+        let Some((array, strangers)) = arrays.iter().find(is_other) else { return Ok(None) };
         let md = self.sys.sys.join("block").join(array).join("md");
         let is_in = |path: &String| {
             self.kernel_name(path).is_some_and(|name| md.join(format!("dev-{name}")).exists())
@@ -126,7 +131,7 @@ impl Keeper<'_> {
         for path in outside {
             known.extend(self.superblock(path)?.map(|found| found.member));
         }
-        let paths: Vec<String> = strangers(array).iter().map(|name| format!("/dev/{name}")).collect();
+        let paths: Vec<String> = strangers.iter().map(|name| format!("/dev/{name}")).collect();
         let (mut is_copy, mut is_told) = (false, true);
         for path in &paths {
             let found = self.superblock(path)?;
@@ -149,10 +154,8 @@ impl Keeper<'_> {
                     && inside.len() == members.len()
                     && arguments.iter().any(|word| word == "--level=1") =>
             {
-                let out: Vec<String> = strangers(array)
-                    .iter()
-                    .map(|name| format!("--fail /dev/{name} --remove /dev/{name}"))
-                    .collect();
+                let out: Vec<String> =
+                    strangers.iter().map(|name| format!("--fail /dev/{name} --remove /dev/{name}")).collect();
                 format!(
                     "; `mdadm {device} {}` and `mdadm --grow {device} --raid-devices={}` make it what it was",
                     out.join(" "),
@@ -231,7 +234,7 @@ impl Keeper<'_> {
     }
 
     fn whose_volume(&self, record: &Record, volume: &str) -> Result<Option<Other>, Failure> {
-        let (group, name) = volume.split_once('/').unwrap_or((volume, ""));
+        let (group, name) = lvm::parts(volume);
         if let Some(other) = self.whose_group(record, group)? {
             return Ok(Some(other));
         }
@@ -260,7 +263,7 @@ impl Keeper<'_> {
                 (name, found.map(|pv| pv.group_uuid))
             }
             Some(BuildUndo::RemoveLv { volume }) if !record.lvm.contains_key(volume) => {
-                let (group, name) = volume.split_once('/').unwrap_or((volume, ""));
+                let (group, name) = lvm::parts(volume);
                 let found = lvm::logical(self.runner, group)?.into_iter().find(|found| found.name == name);
                 (volume, found.map(|found| found.uuid))
             }

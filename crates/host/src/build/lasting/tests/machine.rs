@@ -42,8 +42,11 @@ type Facts = BTreeMap<String, String>;
 
 pub struct Machine {
     root: tempfile::TempDir,
-    /// `super:DISK`, `pv:DISK`, `in:DISK` (the name and the uuid of its group), `vg:NAME`, `lv:VG/LV`, `uuid:VG/LV`, `on:WHAT` (kind, label and uuid of
-    /// what is on it), `data:WHAT`, `gone:DISK`; `table:DISK`, which places of the array its superblock has in use, and `copy:DISK`, whose copy it is.
+    /// What is on disks, by key:
+    ///
+    /// - `super:DISK`, `table:DISK` (which places of the array its superblock has in use), `copy:DISK` (whose copy it is), `gone:DISK`;
+    /// - `pv:DISK`, `in:DISK` (the name and the uuid of its group), `vg:NAME`, `lv:VG/LV`, `uuid:VG/LV`;
+    /// - `on:WHAT` (kind, label and uuid of what is on it), `data:WHAT`.
     disks: RefCell<Facts>,
     /// `md:DEVICE`, `stands:UUID` (the disks of that array, where not all that carry it), `lv:VG/LV`, `crypt:NAME`, `mount:PLACE`, `swap:DEVICE`.
     running: RefCell<Facts>,

@@ -184,7 +184,7 @@ pub enum ProvisionError {
     NoDevice { volume: String },
     /// A path that another device may have after a reboot.
     #[error(
-        "volume {volume}: {path} may be another device after a reboot, and no link below /dev/disk leads to it; give the volume its link in /dev/disk/by-id (`ebb volumes` shows it)"
+        "volume {volume}: {path} may be another device after a reboot, or beside a copy of this one, and no link in /dev/disk/by-id says which it is; give the volume its link there or in /dev/disk/by-path (`ebb volumes` shows it)"
     )]
     Unstable { volume: String, path: String },
     /// An image of Ceph, which `ebb` does not map.
@@ -412,7 +412,7 @@ impl DesignRequest<'_> {
                 return Err(ProvisionError::Image { volume: volume.name.clone(), image });
             }
             let device = self.devices.get(index).map_or("", String::as_str);
-            if !device.starts_with("/dev/disk/by-") {
+            if device.is_empty() {
                 return Err(ProvisionError::Unstable { volume: volume.name.clone(), path: path.shown() });
             }
             Ok(Member {

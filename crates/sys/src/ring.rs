@@ -299,7 +299,8 @@ impl<'f> Ring<'f> {
         self.ring.submission().is_full()
     }
 
-    /// Gives the kernel what is in the queue, and waits for `want` completions.
+    /// Gives the kernel what is in the queue, and waits for `want` completions. After a signal there may be fewer: where something was
+    /// submitted io_uring_enter(2) says how much, and not that its wait was ended.
     ///
     /// # Errors
     /// As io_uring_enter(2).

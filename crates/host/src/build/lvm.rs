@@ -100,11 +100,6 @@ pub(super) fn remove_pv(runner: &dyn Runner, uuid: &str) -> Result<bool, BuildEr
     })
 }
 
-/// Whether any device is the physical volume with `uuid`.
-pub(super) fn has_pv(runner: &dyn Runner, uuid: &str) -> Result<bool, BuildError> {
-    Ok(!select(runner, "pvs", "pv_name,pv_uuid", &format!("pv_uuid={uuid}"))?.is_empty())
-}
-
 /// Whether there is a volume group `name`.
 pub(super) fn has_vg(runner: &dyn Runner, name: &str) -> Result<bool, BuildError> {
     Ok(!select(runner, "vgs", "vg_name", &format!("vg_name={name}"))?.is_empty())

@@ -2,6 +2,7 @@
 
 use super::{BuildError, Differs, SETTLE_MAX, identity, insist, run};
 use crate::command::Runner;
+use crate::probe::{Content, signature};
 use crate::sys::{self, Sys};
 use std::path::Path;
 
@@ -28,12 +29,15 @@ pub(super) fn arrays(sys: &Sys, runner: &dyn Runner, wanted: &str) -> Result<Vec
     Ok(found)
 }
 
-/// The array on `members` and no others whose members failed while it ran: mdadm cannot ask them for its uuid any more.
-pub(super) fn broken(sys: &Sys, members: &[String]) -> Option<String> {
+/// The array on `members` and no others whose members failed while it ran: mdadm cannot ask them for its uuid any more. Of one whose members
+/// are all gone only its name `device` tells.
+pub(super) fn broken(sys: &Sys, device: &str, members: &[String]) -> Option<String> {
+    let own: Vec<String> = members.iter().filter_map(|member| identity::name(sys, member)).collect();
     let is_broken = |name: &String| {
         let md = sys.sys.join("block").join(name).join("md");
+        let has_own = || own.iter().any(|member| md.join(format!("dev-{member}")).exists());
         sys::word(&md.join("array_state")).is_some_and(|state| state == "broken")
-            && sys::names(&md).iter().any(|file| file.starts_with("dev-"))
+            && (has_own() || identity::name(sys, device).as_ref() == Some(name))
             && strangers(sys, name, members).is_empty()
     };
     sys::names(&sys.sys.join("block")).into_iter().find(is_broken)
@@ -64,16 +68,16 @@ pub(super) enum Reach {
     Listed,
 }
 
-/// Arrays with `uuid` within `reach`.
+/// Arrays with `uuid` within `reach`; `device` is its name.
 fn within(
     sys: &Sys,
     runner: &dyn Runner,
-    uuid: &str,
+    (device, uuid): (&str, &str),
     listed: &[String],
     reach: Reach,
 ) -> Result<Vec<String>, BuildError> {
     let mut found = arrays(sys, runner, uuid)?;
-    found.extend(broken(sys, listed).filter(|name| !found.contains(name)));
+    found.extend(broken(sys, device, listed).filter(|name| !found.contains(name)));
     found.retain(|name| reach == Reach::All || strangers(sys, name, listed).is_empty());
     Ok(found)
 }
@@ -89,23 +93,23 @@ fn is_empty(sys: &Sys, array: &str) -> bool {
     sys::word(&attribute).is_some_and(|state| state == "clear")
 }
 
-/// Stops the array with `uuid` that is on `listed`, and leaves its members as they are; whether there was one.
+/// Stops the array `(device, uuid)` that is on `listed`, and leaves its members as they are; whether there was one.
 ///
 /// In a loop, as [`stop`]: udev may assemble it again from a member that somebody just closed.
 pub(super) fn halt(
     sys: &Sys,
     runner: &dyn Runner,
-    uuid: &str,
+    array: (&str, &str),
     listed: &[String],
 ) -> Result<bool, BuildError> {
     let mut found = false;
     insist(runner, || {
-        for array in within(sys, runner, uuid, listed, Reach::Listed)? {
+        for array in within(sys, runner, array, listed, Reach::Listed)? {
             run(runner, "mdadm", &["--stop", "--quiet", &format!("/dev/{array}")])?;
             found = true;
         }
         let _ = runner.run("udevadm", &["settle", &format!("--timeout={SETTLE_MAX}")]);
-        match within(sys, runner, uuid, listed, Reach::Listed)?.first() {
+        match within(sys, runner, array, listed, Reach::Listed)?.first() {
             Some(array) => Err(BuildError::StillThere { what: format!("array /dev/{array}") }),
             None => Ok(found),
         }
@@ -191,13 +195,22 @@ fn left_by_mdadm(examined: &str) -> Option<u64> {
     (sectors.min(2048) / 8).checked_sub(2).filter(|count| *count > 0)
 }
 
-/// Stops the array with `uuid` and erases its metadata from its members; whether there was any of it.
+/// What blkid calls a member of an array.
+const MEMBER: &str = "linux_raid_member";
+
+/// Whether the kernel knows of partitions on the device at `path`.
+fn has_partitions(sys: &Sys, path: &str) -> bool {
+    let place = identity::name(sys, path).map(|name| sys.sys.join("class/block").join(name));
+    place.is_some_and(|place| sys::names(&place).iter().any(|name| place.join(name).join("partition").exists()))
+}
+
+/// Stops the array `(device, uuid)` and erases its metadata from its members; whether there was any of it.
 ///
 /// In a loop: closing a member that still carries metadata makes udev assemble the array again.
 pub(super) fn stop(
     sys: &Sys,
     runner: &dyn Runner,
-    uuid: &str,
+    (device, uuid): (&str, &str),
     listed: &[String],
     reach: Reach,
 ) -> Result<bool, BuildError> {
@@ -211,7 +224,7 @@ pub(super) fn stop(
                 run(runner, "mdadm", &["--stop", "--quiet", &format!("/dev/{array}")])?;
             }
         }
-        for array in within(sys, runner, uuid, listed, reach)? {
+        for array in within(sys, runner, (device, uuid), listed, reach)? {
             let slaves = sys::names(&sys.sys.join("block").join(&array).join("slaves"));
             for slave in slaves.iter().map(|slave| format!("/dev/{slave}")) {
                 if reach == Reach::All && !members.contains(&slave) {
@@ -227,8 +240,12 @@ pub(super) fn stop(
                 && ask(runner, "--examine", member)?.as_deref() == Some(uuid)
             {
                 let examined = runner.run("mdadm", &["--examine", member])?.text().into_owned();
+                // A superblock outlives partitions that somebody makes before and after it.
+                let content = signature::read(runner, &sys.at(Path::new(member)));
+                let is_members_alone = matches!(content, Content::Signature(found) if found.kind == MEMBER)
+                    && !has_partitions(sys, member);
                 run(runner, "mdadm", &["--zero-superblock", "--quiet", member])?;
-                if let Some(count) = left_by_mdadm(&examined) {
+                if let Some(count) = left_by_mdadm(&examined).filter(|_| is_members_alone) {
                     let (of, count) = (format!("of={member}"), format!("count={count}"));
                     let words = [
                         "if=/dev/zero",
@@ -247,7 +264,7 @@ pub(super) fn stop(
         if !stopped.is_empty() {
             let _ = runner.run("udevadm", &["settle", &format!("--timeout={SETTLE_MAX}")]);
         }
-        let again = within(sys, runner, uuid, listed, reach)?;
+        let again = within(sys, runner, (device, uuid), listed, reach)?;
         match again.iter().chain(stopped.iter().filter(|array| is_empty(sys, array))).next() {
             Some(array) => Err(BuildError::StillThere { what: format!("array /dev/{array}") }),
             None => Ok(found),

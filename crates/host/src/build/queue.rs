@@ -71,10 +71,14 @@ pub(super) fn restore(sys: &Sys, set: &QueueSetting, old: &str) -> Result<Outcom
             )));
         }
     }
-    write_attribute(&file, old, !sys.is_host()).map(|()| Outcome::Done).map_err(|error| {
-        let back = QueueSetting { value: old.to_owned(), ..set.clone() };
-        fail(&back, &error.to_string())
-    })
+    let attribute = set.attribute.file();
+    Ok(write_attribute(&file, old, !sys.is_host()).map_or_else(
+        // The next boot gives it the kernel's own.
+        |error| {
+            Outcome::Left(format!("{attribute} of {} stays {}: {old} is refused ({error})", set.device, set.value))
+        },
+        |()| Outcome::Done,
+    ))
 }
 
 #[cfg(test)]

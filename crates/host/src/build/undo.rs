@@ -54,8 +54,8 @@ pub fn undo(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<Outcome,
             None => Ok(Outcome::Before),
         },
         BuildUndo::RemoveDirectory(path) => directory(sys, path, own::remove_empty),
-        BuildUndo::StopMd { uuid, members, .. } => {
-            mdadm::stop(sys, runner, uuid, members, mdadm::Reach::All).map(Outcome::of)
+        BuildUndo::StopMd { device, uuid, members } => {
+            mdadm::stop(sys, runner, (device, uuid), members, mdadm::Reach::All).map(Outcome::of)
         }
         BuildUndo::RemovePv { uuid, .. } => lvm::remove_pv(runner, uuid).map(Outcome::of),
         BuildUndo::RemoveVg { name } => lvm::remove_vg(runner, name).map(Outcome::of),

@@ -123,6 +123,13 @@ pub fn steadiest_name(by_id: &[String]) -> Option<&str> {
     best_name(by_id).filter(|name| rank(name) < 2)
 }
 
+/// Whether the link `path` says which device it is, or where that is plugged in: a copy of what is on it takes over no such link, as it does those
+/// by UUID and label.
+pub fn is_steady_link(path: &str) -> bool {
+    let by_id = path.strip_prefix("/dev/disk/by-id/");
+    path.starts_with("/dev/disk/by-path/") || by_id.is_some_and(|name| rank(name) < 3)
+}
+
 /// Whether a serial number or world-wide identifier says which device it is. Where there is none, drivers and firmware give `(null)`, blanks or zeros,
 /// and other devices have the same.
 pub(super) fn identifies(id: &str) -> bool {

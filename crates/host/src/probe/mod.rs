@@ -15,7 +15,7 @@ mod tests;
 
 pub use cloud::{Cloud, cloud};
 pub use data::{foreign_data, foreign_data_over, look_for_data};
-pub use device::{BlockDevice, Ids, MdArray, Queue, best_name, steadiest_name};
+pub use device::{BlockDevice, Ids, MdArray, Queue, best_name, is_steady_link, steadiest_name};
 pub use health::ask_health;
 pub use kind::{Kind, classify};
 pub use made::{FileSystem, Made, btrfs, file_systems, made};

@@ -2,6 +2,7 @@
 
 use super::look::destroys;
 use super::renew::Renewed;
+use super::undo::backwards;
 use super::{Failure, Keeper, StepState};
 use crate::build::{BuildError, SETTLE_MAX, STEP, lvm, mdadm, queue, run};
 use ebbtide_door::pause_at;
@@ -118,7 +119,7 @@ impl Keeper<'_> {
         let Renewed { mut record, stale, stale_parts, changed } = self.renewed(desired)?;
         let is_chosen = self.note_without(&mut record, without)?;
         // Files that an apply has changed which was ended before this.
-        let is_open = record.phase != Phase::Applied && !record.is_made_anew();
+        let is_open = record.phase != Phase::Applied && !record.is_made_anew() || !stale_parts.is_empty();
         let is_new = self.is_new(&record)?;
         refuse_new(&record, is_new, without)?;
         self.check_names(&record)?;
@@ -138,6 +139,7 @@ impl Keeper<'_> {
                 }
             }
         }
+        let left_behind = self.leave_behind(&record, &stale, &stale_parts)?;
         if changed {
             self.note_tunables(&mut record);
             self.note_lvm_places(&mut record);
@@ -146,7 +148,7 @@ impl Keeper<'_> {
         if changed || is_chosen {
             self.write(&record)?;
         }
-        let done = self.carry_out(&mut record, &stale, &stale_parts, destroy, is_open);
+        let done = self.carry_out(&mut record, left_behind, destroy, is_open);
         drop(lock);
         match done {
             Err(error) if is_new => {
@@ -164,25 +166,42 @@ impl Keeper<'_> {
         }
     }
 
-    fn carry_out(
+    /// Puts back what the new `record` has no more. The old one is the record until that is done: nobody else knows of it.
+    fn leave_behind(
         &self,
-        record: &mut Record,
+        record: &Record,
         stale: &[BuildStep],
         stale_parts: &[Part],
-        destroy: bool,
-        is_open: bool,
     ) -> Result<Applied, Failure> {
         let mut applied = Applied::default();
-        for undo in stale.iter().rev().filter_map(|step| step.undo.as_ref()) {
+        if stale.is_empty() && stale_parts.is_empty() {
+            return Ok(applied);
+        }
+        let old = self.record(&record.desired.name).map_err(|bad| Failure::file(&bad.path, bad.what))?;
+        if let Some(mut old) = old {
+            (old.phase, old.anew) = (Phase::Applying, false);
+            self.write(&old)?;
+        }
+        for undo in backwards(stale).iter().filter_map(|(_, step)| step.undo.as_ref()) {
             self.next()?;
             (self.tell)(&undo.to_string());
             self.put_back_here(undo)?;
             applied.steps += 1;
         }
+        applied.files += self.take_files(record, stale_parts)?;
+        Ok(applied)
+    }
+
+    fn carry_out(
+        &self,
+        record: &mut Record,
+        mut applied: Applied,
+        destroy: bool,
+        is_open: bool,
+    ) -> Result<Applied, Failure> {
         self.begin_anew_if_blank(record)?;
         applied.steps += self.make(record, By::Person { destroy })?;
         applied.steps += self.grow(record)?;
-        applied.files += self.take_files(record, stale_parts)?;
         applied.files += self.put_files(record)?;
         if applied.files > 0 || is_open {
             self.next()?;
@@ -459,7 +478,7 @@ impl Keeper<'_> {
             }
             // It runs under another name, or in part.
             (self.tell)(&format!("mdadm --stop the array that should be {device}"));
-            mdadm::halt(&self.sys, self.runner, uuid, members)?;
+            mdadm::halt(&self.sys, self.runner, (device, uuid), members)?;
         }
         (self.tell)(&words.join(" "));
         let arguments: Vec<&str> = words[1..].iter().map(String::as_str).collect();

@@ -102,7 +102,7 @@ impl Keeper<'_> {
                         _ => StepState::Stands,
                     });
                 }
-                if let Some(name) = mdadm::broken(sys, members) {
+                if let Some(name) = mdadm::broken(sys, device, members) {
                     return Ok(StepState::Other(format!(
                         "{device} is broken: its members failed while it ran, and it takes no more writes. See why (`dmesg`), unmount what is \
                          on it, and `mdadm --stop /dev/{name}`; the same `ebb apply` then starts it again"
@@ -113,7 +113,10 @@ impl Keeper<'_> {
                     None => StepState::Absent,
                 }
             }
-            BuildUndo::RemovePv { uuid, .. } => is(lvm::has_pv(runner, uuid)?),
+            // Where the disk is gone the group still knows of it; where it is there, it has to say so itself.
+            BuildUndo::RemovePv { device, uuid } => is(lvm::physical(runner)?
+                .iter()
+                .any(|pv| pv.uuid == *uuid && (!self.leads(device) || self.is_same(&pv.device, device)))),
             BuildUndo::RemoveVg { name } => is(lvm::has_vg(runner, name)?),
             BuildUndo::RemoveLv { volume } => {
                 is(lvm::is_there(runner, volume)? && self.sys.at(&Path::new("/dev").join(volume)).exists())

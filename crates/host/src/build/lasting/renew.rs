@@ -69,6 +69,10 @@ impl Keeper<'_> {
             (Some(BuildUndo::RestoreQueue { set, .. }), Some(BuildUndo::RestoreQueue { set: other, .. })) => {
                 (&set.device, set.attribute) == (&other.device, other.attribute)
             }
+            // How it was opened is changed when it is opened the next time.
+            (Some(BuildUndo::CloseCrypt { name, .. }), Some(BuildUndo::CloseCrypt { name: other, .. })) => {
+                name == other
+            }
             _ => step == other,
         };
         let stale = old

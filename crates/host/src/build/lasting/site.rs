@@ -2,7 +2,7 @@
 
 use super::super::identity;
 use crate::judge;
-use crate::probe::{BlockDevice, Devices, Kind, steadiest_name};
+use crate::probe::{BlockDevice, Devices, Kind, is_steady_link, steadiest_name};
 use crate::sys::{self, Sys};
 use ebbtide_door::{Door, DoorError, Expected, Wanted};
 use ebbtide_model::guard::{Permission, RefusalKind, WriteRequest};
@@ -25,10 +25,10 @@ pub fn machine(sys: &Sys) -> String {
     id().or_else(|| sys::word(&sys.sys.join("class/dmi/id/product_uuid"))).unwrap_or_default()
 }
 
-/// The link below /dev/disk to the device at `path` that says what it is, or `path` where it is such a link; nothing where there is none.
+/// The link below /dev/disk to the device at `path` that says which it is, or `path` where it is such a link; nothing where there is none.
 pub fn stable_path(sys: &Sys, devices: &Devices, path: &Path) -> Option<String> {
     let text = path.to_str()?;
-    if text.starts_with("/dev/disk/by-") {
+    if is_steady_link(text) {
         return Some(text.to_owned());
     }
     let device = devices.get(&identity::node(sys, path)?)?;

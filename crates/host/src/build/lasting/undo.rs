@@ -7,7 +7,7 @@ use super::{Failure, Keeper, Planned, StepState};
 use crate::build::{BuildError, lvm, mdadm, run, undo};
 use crate::sys;
 use ebbtide_door::own;
-use ebbtide_model::plan::build::{BuildStep, BuildUndo, LASTING_LVM_CONFIG};
+use ebbtide_model::plan::build::{BuildStep, BuildUndo, LASTING_LVM_CONFIG, QueueAttribute};
 use ebbtide_model::shown::Shown;
 use ebbtide_provision::{Initramfs, Phase, Record};
 use std::path::{Path, PathBuf};
@@ -45,27 +45,34 @@ impl Keeper<'_> {
         let others = self.others(&record)?;
         self.refuse_used(&record, &others)?;
         let mut undone = Undone::default();
-        let steps: Vec<(usize, BuildStep)> = record.desired.build.steps.iter().cloned().enumerate().collect();
-        let undos =
-            || steps.iter().rev().filter_map(|(index, step)| Some((*index, step, step.undo.as_ref()?)));
+        let steps = record.desired.build.steps.clone();
+        let backwards = backwards(&steps);
+        let undos = || backwards.iter().filter_map(|(index, step)| Some((*index, step, step.undo.as_ref()?)));
         let before = record.clone();
         let is_own = |index: usize| is_new || was_erased(&before, index);
         // What is in use keeps everything: nothing else is touched then, and the record stays as it is. Mounts are the most likely to be.
         let is_mount = |undo: &BuildUndo| matches!(undo, BuildUndo::Unmount { .. });
         let mounts = undos().filter(|(.., undo)| is_mount(undo));
+        // What is somebody's by now keeps what it stands on.
+        let mut kept: Vec<&BuildUndo> = Vec::new();
         for (index, _, undo) in mounts.chain(undos().filter(|(.., undo)| uses(undo) && !is_mount(undo))) {
-            match &others[index] {
-                Some(other) => undone.leave(&other.what),
-                None => drop(self.put_back(undo, &mut undone)?),
+            let is_left = match &others[index] {
+                Some(other) => {
+                    undone.leave(&other.what);
+                    true
+                }
+                None => self.put_back(undo, &mut undone)?,
+            };
+            if is_left {
+                kept.push(undo);
             }
         }
         self.refuse_mounted(&record, &others, false)?;
         if record.phase != Phase::Undoing {
             // Content that an apply had begun may be somebody's by now.
-            if let Some((done, BuildStep { undo: Some(BuildUndo::WipeContent { .. }), .. })) =
-                steps.get(record.done)
+            if let Some(BuildStep { undo: Some(BuildUndo::WipeContent { .. }), .. }) = steps.get(record.done)
             {
-                record.begun = *done;
+                record.begun = record.done;
             }
             record.phase = Phase::Undoing;
             self.write(&record)?;
@@ -78,10 +85,6 @@ impl Keeper<'_> {
         self.after(after().filter(|words| !Initramfs::is_made_by(words)))?;
         let unseen =
             if destroy && !is_new { self.start_all(&record, &others, &mut undone)? } else { Vec::new() };
-        // What is somebody's by now keeps what it stands on.
-        let is_left = |(index, ..): &(usize, &BuildStep, &BuildUndo)| others[*index].is_some();
-        let mut kept: Vec<&BuildUndo> =
-            undos().filter(|step| uses(step.2) && is_left(step)).map(|(.., undo)| undo).collect();
         for (index, step, undo) in undos().filter(|(.., undo)| !uses(undo)) {
             let carries = kept.iter().any(|above| above.stands_on(undo));
             let other = self.is_of_others(&record, &others, index, destroy && !carries, is_own(index))?;
@@ -212,7 +215,10 @@ impl Keeper<'_> {
             }
             let carries = kept.iter().any(|above| above.stands_on(undo));
             let is_own = was_erased(&record, index);
-            let other = self.is_of_others(&record, &others, index, destroy && !carries, is_own)?;
+            let other = match &now {
+                StepState::Other(what) if matches!(undo, BuildUndo::Unmount { .. }) => Some(what.clone()),
+                _ => self.is_of_others(&record, &others, index, destroy && !carries, is_own)?,
+            };
             if carries || other.is_some() && !matches!(undo, BuildUndo::CloseCrypt { .. }) {
                 kept.push(undo);
             }
@@ -323,7 +329,9 @@ impl Keeper<'_> {
         let Some(command) = resting(undo) else { return Ok(()) };
         (self.boundary)();
         let ran = match undo {
-            BuildUndo::StopMd { uuid, members, .. } => mdadm::halt(&self.sys, self.runner, uuid, members)?,
+            BuildUndo::StopMd { device, uuid, members } => {
+                mdadm::halt(&self.sys, self.runner, (device, uuid), members)?
+            }
             BuildUndo::RemoveLv { volume } => {
                 let runs = lvm::is_there(self.runner, volume)?
                     && self.sys.at(&Path::new("/dev").join(volume)).exists();
@@ -402,6 +410,24 @@ impl Undone {
     }
 }
 
+/// Steps in the order in which they are put back: the last first, but the scheduler of a queue before its depth, which a change of it resets.
+pub(super) fn backwards(steps: &[BuildStep]) -> Vec<(usize, BuildStep)> {
+    let mut backwards: Vec<(usize, BuildStep)> = steps.iter().cloned().enumerate().rev().collect();
+    for at in 1..backwards.len() {
+        if let [(_, later), (_, earlier)] = &backwards[at - 1..=at]
+            && let (
+                Some(BuildUndo::RestoreQueue { set: later, .. }),
+                Some(BuildUndo::RestoreQueue { set: earlier, .. }),
+            ) = (&later.undo, &earlier.undo)
+            && earlier.attribute == QueueAttribute::Scheduler
+            && earlier.device == later.device
+        {
+            backwards.swap(at - 1, at);
+        }
+    }
+    backwards
+}
+
 fn no_such(name: &str) -> Failure {
     Failure::Refused(format!(
         "there is no {name} that `ebb apply` made on this host; `ebb status` lists what there is"
@@ -446,4 +472,31 @@ fn is_archive(name: &str, group: &str) -> bool {
     name.strip_prefix(group)
         .and_then(|rest| rest.strip_prefix('_')?.strip_suffix(".vg")?.split_once('-'))
         .is_some_and(|(number, random)| digits(number) && digits(random))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ebbtide_model::plan::build::{BuildAction, QueueSetting};
+
+    #[test]
+    fn a_queue_gets_its_scheduler_back_before_its_depth() {
+        let step = |device: &str, attribute| {
+            let set = QueueSetting { device: device.to_owned(), attribute, value: "x".to_owned() };
+            let undo = BuildUndo::RestoreQueue { set: set.clone(), old: None };
+            BuildStep { action: BuildAction::SetQueue(set), undo: Some(undo) }
+        };
+        use QueueAttribute::{NrRequests, ReadAheadKb, Scheduler};
+        let steps = [
+            step("a", Scheduler),
+            step("a", NrRequests),
+            step("b", Scheduler),
+            step("b", NrRequests),
+            step("c", NrRequests),
+            step("md", ReadAheadKb),
+        ];
+        let order: Vec<usize> = backwards(&steps).into_iter().map(|(index, _)| index).collect();
+        assert_eq!(order, [5, 4, 2, 3, 0, 1]);
+        assert!(backwards(&[]).is_empty());
+    }
 }

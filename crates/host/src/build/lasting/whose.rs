@@ -32,18 +32,7 @@ impl Keeper<'_> {
         let Some(undo) = &step.undo else { return Ok(None) };
         match undo {
             BuildUndo::StopMd { device, uuid, members } => self.whose_array(step, device, uuid, members),
-            BuildUndo::RemovePv { device, uuid } => {
-                let is_here = |pv: &lvm::Physical| {
-                    pv.uuid == *uuid && self.leads(&pv.device) && !self.is_same(&pv.device, device)
-                };
-                let other = lvm::physical(self.runner)?.into_iter().find(is_here);
-                Ok(other.and_then(|pv| {
-                    Other::new(format!(
-                        "the physical volume of {device} is on {}, which is no member",
-                        pv.device
-                    ))
-                }))
-            }
+            BuildUndo::RemovePv { device, uuid } => self.whose_physical(record, device, uuid),
             BuildUndo::RemoveVg { name } => self.whose_group(record, name),
             BuildUndo::RemoveLv { volume } => self.whose_volume(record, volume),
             BuildUndo::WipeContent { device, label, .. } => Ok(self.whose_content(step, device, label)),
@@ -92,7 +81,7 @@ impl Keeper<'_> {
     }
 
     /// Whether `device` leads to a device that is there.
-    fn leads(&self, device: &str) -> bool {
+    pub(super) fn leads(&self, device: &str) -> bool {
         self.kernel_name(device).is_some()
     }
 
@@ -165,6 +154,27 @@ impl Keeper<'_> {
             _ => String::new(),
         };
         Ok(Some(Other { what: what + &shrink, has_data }))
+    }
+
+    fn whose_physical(&self, record: &Record, device: &str, uuid: &str) -> Result<Option<Other>, Failure> {
+        let all = lvm::physical(self.runner)?;
+        let known = record.desired.build.steps.iter().find_map(|step| match &step.undo {
+            Some(BuildUndo::RemoveVg { name }) => {
+                let is_in = self.physical_of(record, name).iter().any(|(_, own)| *own == uuid);
+                is_in.then(|| record.lvm.get(name)).flatten()
+            }
+            _ => None,
+        });
+        let other = all.iter().filter(|pv| pv.uuid == uuid && self.leads(&pv.device)).find_map(|pv| match known {
+            _ if !self.is_same(&pv.device, device) => {
+                Some(format!("the physical volume of {device} is on {}, which is no member", pv.device))
+            }
+            Some(known) if !pv.group.is_empty() && pv.group_uuid != *known => {
+                Some(format!("{device} belongs to the volume group {} now, which is another", pv.group))
+            }
+            _ => None,
+        });
+        Ok(other.and_then(Other::new))
     }
 
     /// The physical volumes that the group `name` was made of: devices and uuids.
@@ -314,8 +324,8 @@ impl Keeper<'_> {
     pub(super) fn put_back_here(&self, undo: &BuildUndo) -> Result<undo::Outcome, Failure> {
         let (sys, runner) = (&self.sys, self.runner);
         Ok(match undo {
-            BuildUndo::StopMd { uuid, members, .. } => {
-                match mdadm::stop(sys, runner, uuid, members, mdadm::Reach::Listed)? {
+            BuildUndo::StopMd { device, uuid, members } => {
+                match mdadm::stop(sys, runner, (device, uuid), members, mdadm::Reach::Listed)? {
                     true => undo::Outcome::Done,
                     false => undo::Outcome::Before,
                 }

@@ -2,6 +2,7 @@
 
 use super::machine::{Disk, Machine};
 use super::{Applied, STACKS};
+use crate::build::mdadm;
 use ebbtide_provision::{Class, Desired, Phase};
 
 #[test]
@@ -303,5 +304,102 @@ fn an_undo_that_is_refused_has_changed_nothing() {
             Ok(Applied::default()),
             "{stack}"
         );
+    }
+}
+
+#[test]
+fn a_member_that_is_blank_or_in_another_group_is_not_as_it_was() {
+    type Change = fn(&Machine);
+    let cases: [(Change, &str); 2] = [
+        (|machine| machine.forgets("pv", 1), "/dev/disk/by-id/vol1 is not a physical volume of LVM any more"),
+        (
+            |machine| machine.is_in_group(1, "mine another"),
+            "/dev/disk/by-id/vol1 belongs to the volume group mine now, which is another",
+        ),
+    ];
+    for (change, wanted) in cases {
+        let (machine, desired) = applied(STACKS[2].1);
+        change(&machine);
+        let seen = machine.status();
+        assert!(seen.drift.iter().any(|drift| drift == wanted), "{wanted}: {seen:?}");
+        refused(&machine, &desired, true);
+    }
+    // A member of somebody's group stays in it, whatever is asked for.
+    let (machine, _) = applied(STACKS[2].1);
+    machine.is_in_group(1, "mine another");
+    let undone = machine.keep(|keeper| keeper.undo("data", true)).expect("undoes");
+    assert!(undone.left.iter().any(|left| left.contains("the volume group mine")), "{undone:?}");
+    assert!(machine.disks().contains_key("pv:/dev/disk/by-id/vol1"));
+}
+
+#[test]
+fn a_broken_array_of_somebody_s_is_not_ours() {
+    let (machine, _) = applied(MIRROR);
+    let before = machine.everything();
+    for (members, device, is_ours) in
+        [("vol9", "/dev/md126", false), ("vol9", "/dev/md/data", true), ("vol0", "/dev/md126", true)]
+    {
+        let sys = machine.sys();
+        machine.put("/sys/block/md126/md/array_state", "broken\n");
+        machine.put(&format!("/sys/block/md126/md/dev-{members}/state"), "in_sync\n");
+        machine.put("/sys/class/block/md126/dev", "9:126\n");
+        machine.put("/dev/md126", "");
+        machine.remove_file("/dev/md/data");
+        machine.link(if device == "/dev/md126" { "/dev/md/other" } else { device }, "/dev/md126");
+        let own = ["/dev/disk/by-id/vol0".to_owned(), "/dev/disk/by-id/vol1".to_owned()];
+        let found = mdadm::broken(&sys, "/dev/md/data", &own);
+        assert_eq!(found.as_deref(), is_ours.then_some("md126"), "{members} {device}");
+        ["/sys/block/md126", "/sys/class/block/md126"].iter().for_each(|place| machine.remove(place));
+        ["/dev/md126", "/dev/md/other"].iter().for_each(|place| machine.remove_file(place));
+        machine.stop("nothing");
+    }
+    assert_eq!(machine.everything(), before);
+}
+
+#[test]
+fn what_is_under_a_mount_of_somebody_s_is_not_erased() {
+    for (stack, lines) in STACKS {
+        let (machine, _) = applied(lines);
+        machine.stop("mount:");
+        machine.mount_also(("9:99", "xfs"), "/srv/data", "/dev/sdz");
+        let below = || machine.disks().into_iter().filter(|(_, on)| !on.starts_with("swap")).collect::<Vec<_>>();
+        let before = below();
+        let planned = machine.keep(|keeper| keeper.plan_undo("data", true)).expect("plans");
+        let undone = machine.keep(|keeper| keeper.undo("data", true)).expect("undoes");
+        assert!(undone.left[0].contains("/dev/sdz (xfs) is mounted there"), "{stack}: {undone:?}");
+        assert_eq!(planned.steps.len(), undone.steps, "{stack}: {planned:#?}, {undone:#?}");
+        assert_eq!(below(), before, "{stack}");
+    }
+}
+
+#[test]
+fn a_queue_that_keeps_its_setting_does_not_keep_the_rest() {
+    let (machine, _) = applied(STACKS[0].1);
+    let file = "/sys/class/block/vol1/queue/nr_requests";
+    // Its own value can be read, and nothing be written to it.
+    machine.becomes_link(file);
+    let undone = machine.keep(|keeper| keeper.undo("data", true)).expect("undoes");
+    assert!(
+        undone.left.len() == 1
+            && undone.left[0]
+                .starts_with("nr_requests of /dev/disk/by-id/vol1 stays 64: 256 is refused ("),
+        "{undone:?}"
+    );
+    assert!(machine.record().is_none() && machine.disks().is_empty());
+}
+
+#[test]
+fn copies_of_metadata_go_with_the_group_that_they_are_of() {
+    let (machine, _) = applied(STACKS[2].1);
+    let own = machine.record().expect("is there").lvm["data"].clone();
+    let copies =
+        [("/etc/lvm/backup/data", "theirs"), ("/etc/lvm/archive/data_00001-1.vg", own.as_str()), ("/etc/lvm/archive/data_00002-7.vg", "theirs")];
+    for (path, uuid) in copies {
+        machine.put(path, &format!("data {{\n\tid = \"{uuid}\"\n}}\n"));
+    }
+    machine.keep(|keeper| keeper.undo("data", true)).expect("undoes");
+    let left: Vec<String> = machine.files().into_iter().map(|(path, _)| path).collect();
+    for (path, uuid) in copies {
+        assert_eq!(left.iter().any(|left| path.ends_with(left)), uuid == "theirs", "{path}: {left:?}");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::machine::{Disk, Machine, Torn};
 use super::{STACKS, every, unless_killed};
-use ebbtide_provision::Class;
+use ebbtide_provision::{Class, Desired};
 
 /// A kill.
 #[derive(Debug, Clone, Copy)]
@@ -151,6 +151,37 @@ fn an_apply_that_was_killed_writes_over_nothing_that_came_to_be_since() {
                     planned.is_err() == applied.is_err() || in_part && planned.is_ok(),
                     "{stack}, {kill:?}: {planned:?}, {applied:?}"
                 );
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_new_design_has_no_more_is_put_back_whenever_its_apply_was_killed() {
+    for (stack, lines) in [STACKS[0], STACKS[4]] {
+        let without: Vec<&str> = lines
+            .lines()
+            .filter(|line| !["scheduler", "queue_depth", "mount_options"].iter().any(|key| line.starts_with(key)))
+            .collect();
+        for kind in kinds() {
+            for number in 0.. {
+                let (machine, kill) = (Machine::new(), kind(number));
+                let before = machine.everything();
+                let [with, without] =
+                    [lines, &without.join("\n")].map(|lines| machine.desired(lines, Class::Persistent));
+                let apply = |desired: &Desired| machine.keep(|keeper| keeper.apply(desired.clone(), false, &[]));
+                apply(&with).expect("applies");
+                let ended = !killed(&machine, kill, |_| drop(apply(&without).expect("applies")));
+                // On with the new one, or back to the old one.
+                if number % 2 == 0 {
+                    apply(&without).unwrap_or_else(|error| panic!("{stack}, {kill:?}: {error}"));
+                    machine.must_be_healthy(stack);
+                }
+                machine.keep(|keeper| keeper.undo("data", true)).expect("undoes");
+                assert_eq!(machine.everything(), before, "{stack}, {kill:?}");
+                if ended {
+                    break;
+                }
             }
         }
     }

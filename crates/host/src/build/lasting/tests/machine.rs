@@ -492,6 +492,22 @@ impl Machine {
         self.publish();
     }
 
+    /// What makes the disk a `kind` is erased.
+    pub fn forgets(&self, kind: &str, number: usize) {
+        self.disks.borrow_mut().remove(&format!("{kind}:{}", disk(number)));
+        self.publish();
+    }
+
+    /// The disk is in the group with this name and uuid.
+    pub fn is_in_group(&self, number: usize, group: &str) {
+        self.disks.borrow_mut().insert(format!("in:{}", disk(number)), group.to_owned());
+        self.publish();
+    }
+
+    pub fn remove_file(&self, path: &str) {
+        let _ = fs::remove_file(self.at(path));
+    }
+
     /// What is on it gets another uuid.
     pub fn changes_uuid(&self, kind: &str) {
         let mut disks = self.disks.borrow_mut();

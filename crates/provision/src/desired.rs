@@ -141,6 +141,11 @@ impl Desired {
         self.members.iter().find(|member| member.volume == volume)?.host.as_deref()
     }
 
+    /// Whether the device at `path` is one of its members, and not made of them.
+    pub fn is_member(&self, path: &str) -> bool {
+        self.members.iter().any(|member| member.path == path)
+    }
+
     /// Whether the array that `step` makes has its members on different hosts, which are lost one by one while it runs.
     pub fn is_across_hosts(&self, step: &BuildStep) -> bool {
         across_hosts(&self.members, step)

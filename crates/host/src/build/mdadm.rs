@@ -2,8 +2,9 @@
 
 use super::{BuildError, Differs, SETTLE_MAX, identity, insist, run};
 use crate::command::Runner;
-use crate::probe::{Content, signature};
 use crate::sys::{self, Sys};
+use ebbtide_door::read;
+use std::io::Read;
 use std::path::Path;
 
 /// The uuid in the output of `mdadm --detail --export` or `mdadm --examine --export`.
@@ -195,13 +196,24 @@ fn left_by_mdadm(examined: &str) -> Option<u64> {
     (sectors.min(2048) / 8).checked_sub(2).filter(|count| *count > 0)
 }
 
-/// What blkid calls a member of an array.
-const MEMBER: &str = "linux_raid_member";
+/// The first byte that is not zero in front of where a superblock of version 1.2 is, which nobody writes there for md: a partition table, a file
+/// system. Nothing where the device cannot be read.
+pub(super) fn in_front(sys: &Sys, member: &str) -> Option<usize> {
+    let mut front = Vec::new();
+    let file = read::open(&sys.at(Path::new(member))).ok()?;
+    file.take(FRONT).read_to_end(&mut front).ok()?;
+    front.iter().position(|byte| *byte != 0)
+}
 
-/// Whether the kernel knows of partitions on the device at `path`.
-fn has_partitions(sys: &Sys, path: &str) -> bool {
-    let place = identity::name(sys, path).map(|name| sys.sys.join("class/block").join(name));
-    place.is_some_and(|place| sys::names(&place).iter().any(|name| place.join(name).join("partition").exists()))
+/// Bytes of a member in front of its superblock.
+pub(super) const FRONT: u64 = 4096;
+
+/// Writes zeros over `count` blocks of [`FRONT`] bytes of `member`, from the block `from` on.
+pub(super) fn zero(runner: &dyn Runner, member: &str, from: u64, count: u64) -> Result<(), BuildError> {
+    let (of, from, count) = (format!("of={member}"), format!("seek={from}"), format!("count={count}"));
+    let words =
+        ["if=/dev/zero", &of, &format!("bs={FRONT}"), &from, &count, "conv=notrunc,fsync", "status=none"];
+    run(runner, "dd", &words).map(drop)
 }
 
 /// Stops the array `(device, uuid)` and erases its metadata from its members; whether there was any of it.
@@ -240,23 +252,9 @@ pub(super) fn stop(
                 && ask(runner, "--examine", member)?.as_deref() == Some(uuid)
             {
                 let examined = runner.run("mdadm", &["--examine", member])?.text().into_owned();
-                // A superblock outlives partitions that somebody makes before and after it.
-                let content = signature::read(runner, &sys.at(Path::new(member)));
-                let is_members_alone = matches!(content, Content::Signature(found) if found.kind == MEMBER)
-                    && !has_partitions(sys, member);
                 run(runner, "mdadm", &["--zero-superblock", "--quiet", member])?;
-                if let Some(count) = left_by_mdadm(&examined).filter(|_| is_members_alone) {
-                    let (of, count) = (format!("of={member}"), format!("count={count}"));
-                    let words = [
-                        "if=/dev/zero",
-                        &of,
-                        "bs=4096",
-                        "seek=2",
-                        &count,
-                        "conv=notrunc,fsync",
-                        "status=none",
-                    ];
-                    run(runner, "dd", &words)?;
+                if let Some(count) = left_by_mdadm(&examined) {
+                    zero(runner, member, 2, count)?;
                 }
                 found = true;
             }

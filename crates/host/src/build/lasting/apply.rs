@@ -417,6 +417,7 @@ impl Keeper<'_> {
             forget_uuid(record, undo);
             self.write(record)?;
             pause_at("apply.begun");
+            self.clear_front(record, undo)?;
             self.act(record, &step)?;
             made.push(index);
             self.note_uuid(record, &step)?;
@@ -426,6 +427,19 @@ impl Keeper<'_> {
             index += 1;
         }
         Ok(count)
+    }
+
+    /// Takes away what is in front of where a superblock comes, on members that may be written over: it would outlive that, and be taken for
+    /// somebody's.
+    fn clear_front(&self, record: &Record, undo: &BuildUndo) -> Result<(), Failure> {
+        let BuildUndo::StopMd { members, .. } = undo else { return Ok(()) };
+        for path in members.iter().filter(|path| record.desired.is_member(path)) {
+            if mdadm::in_front(&self.sys, path).is_some() {
+                mdadm::zero(self.runner, path, 0, 1)?;
+                (self.boundary)();
+            }
+        }
+        Ok(())
     }
 
     /// A step that belongs to the one before it and cannot be asked for. Where to go on.

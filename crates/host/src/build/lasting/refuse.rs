@@ -92,7 +92,7 @@ impl Keeper<'_> {
         }
         let (members, built): (Vec<&str>, Vec<&str>) = paths
             .into_iter()
-            .partition(|path| record.desired.members.iter().any(|member| member.path == *path));
+            .partition(|path| record.desired.is_member(path));
         for path in built {
             let is_new =
                 made_by(&record.desired.build.steps, path).is_some_and(|maker| made.contains(&maker));

@@ -143,4 +143,25 @@ mod tests {
         assert_eq!(steadiest_name(&names(&["lvm-pv-uuid-HgV8", "wwn-0x5"])), Some("wwn-0x5"));
         assert_eq!(steadiest_name(&names(&["md-name-any:data"])), None);
     }
+
+    #[test]
+    fn links_that_a_copy_takes_over_name_no_member() {
+        let (sys, devices) = (Sys::below(Path::new("/nowhere")), Devices::default());
+        for (link, is_steady) in [
+            ("/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol0a", true),
+            ("/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol0a-part1", true),
+            ("/dev/disk/by-id/dm-uuid-mpath-3600", true),
+            ("/dev/disk/by-path/pci-0000:00:1f.0-nvme-1", true),
+            ("/dev/disk/by-id/lvm-pv-uuid-HgV8", false),
+            ("/dev/disk/by-id/md-name-any:data", false),
+            ("/dev/disk/by-uuid/0123", false),
+            ("/dev/disk/by-partuuid/0123", false),
+            ("/dev/disk/by-label/data", false),
+            ("/dev/disk/by-diskseq/7", false),
+            ("/dev/sdb", false),
+        ] {
+            let wanted = is_steady.then(|| link.to_owned());
+            assert_eq!(stable_path(&sys, &devices, Path::new(link)), wanted, "{link}");
+        }
+    }
 }

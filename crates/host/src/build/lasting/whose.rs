@@ -31,7 +31,12 @@ impl Keeper<'_> {
     pub(super) fn whose(&self, record: &Record, step: &BuildStep) -> Result<Option<Other>, Failure> {
         let Some(undo) = &step.undo else { return Ok(None) };
         match undo {
-            BuildUndo::StopMd { device, uuid, members } => self.whose_array(step, device, uuid, members),
+            BuildUndo::StopMd { device, uuid, members } => {
+                match self.whose_array(step, device, uuid, members)? {
+                    None => self.in_front(record, device, uuid, members),
+                    other => Ok(other),
+                }
+            }
             BuildUndo::RemovePv { device, uuid } => self.whose_physical(record, device, uuid),
             BuildUndo::RemoveVg { name } => self.whose_group(record, name),
             BuildUndo::RemoveLv { volume } => self.whose_volume(record, volume),
@@ -156,6 +161,29 @@ impl Keeper<'_> {
         Ok(Some(Other { what: what + &shrink, has_data }))
     }
 
+    /// That somebody has put something in front of the array's superblock on a member, which outlives that.
+    fn in_front(
+        &self,
+        record: &Record,
+        device: &str,
+        uuid: &str,
+        members: &[String],
+    ) -> Result<Option<Other>, Failure> {
+        for path in members.iter().filter(|path| record.desired.is_member(path)) {
+            if let Some(at) = mdadm::in_front(&self.sys, path)
+                && mdadm::is_on(&self.sys, self.runner, uuid, std::slice::from_ref(path))?
+            {
+                let what = format!(
+                    "{path} has something in front of the superblock of {device}, as a partition table is (byte {at} is not zero): somebody may use \
+                     it. If nobody does, `dd if=/dev/zero of={path} bs={} count=1 conv=notrunc` takes that away",
+                    mdadm::FRONT
+                );
+                return Ok(Some(Other { what, has_data: true }));
+            }
+        }
+        Ok(None)
+    }
+
     fn whose_physical(&self, record: &Record, device: &str, uuid: &str) -> Result<Option<Other>, Failure> {
         let all = lvm::physical(self.runner)?;
         let known = record.desired.build.steps.iter().find_map(|step| match &step.undo {
@@ -174,7 +202,8 @@ impl Keeper<'_> {
             }
             _ => None,
         });
-        Ok(other.and_then(Other::new))
+        let has_data = all.iter().any(|pv| known == Some(&pv.group_uuid));
+        Ok(other.map(|what| Other { what, has_data }))
     }
 
     /// The physical volumes that the group `name` was made of: devices and uuids.

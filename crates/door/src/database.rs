@@ -68,7 +68,7 @@ impl Database {
         let pin = match pin {
             Some(pin) => pin,
             None => {
-                beside.judge(None, Content::Nothing, false)?;
+                beside.judge(None, Content::Nothing, None)?;
                 match directory.create(&name, 0o600) {
                     Ok(_) => {}
                     // Another process made it at the same moment.
@@ -96,7 +96,7 @@ impl Database {
             foreign = content.foreign();
             if foreign.is_none() {
                 let keeps_log = format::keeps_log(&main).map_err(failed)?;
-                beside.judge(Some(found.uid()), content, keeps_log)?;
+                beside.judge(Some(found.uid()), content, keeps_log.then_some(&main))?;
             }
         }
         Ok(Some(Database { id: id_of(&found), directory, name, path, foreign, _pin: pin, _held: held }))

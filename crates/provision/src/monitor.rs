@@ -463,10 +463,10 @@ mod tests {
     fn what_is_taken_away_is_what_was_written() {
         for (written, known) in monitor(User::Dynamic(Vec::new()), &[]).iter().zip(&units()) {
             assert_eq!(written.path, known.path);
-            assert_eq!(known.take("monitor", &written.lines), Ok(None));
+            assert_eq!(known.take("monitor", &written.lines, &[]), Ok(None));
             let foreign = "[Unit]\nDescription=somebody's own\n";
-            assert_eq!(known.take("monitor", foreign), Ok(Some(foreign.to_owned())));
-            assert!(written.put("monitor", Some(foreign)).is_err());
+            assert_eq!(known.take("monitor", foreign, &[]), Ok(Some(foreign.to_owned())));
+            assert!(written.put("monitor", Some(foreign), &[]).is_err());
             assert!(is_installed(&written.lines) && !is_installed(foreign));
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::copies::{Known, Superblock};
 use crate::desired::Desired;
+use crate::files::Part;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -46,6 +47,9 @@ pub struct Record {
     /// The uuids that LVM drew for what was made, by `VG` and `VG/LV`: names may be somebody's later.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub lvm: BTreeMap<String, String>,
+    /// Parts of earlier designs that an apply has not taken out of the host's files yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<Part>,
     /// What it should be.
     pub desired: Desired,
 }
@@ -105,6 +109,7 @@ impl Record {
             without: Vec::new(),
             copies: BTreeMap::new(),
             lvm: BTreeMap::new(),
+            earlier: Vec::new(),
             desired,
         }
     }

@@ -264,6 +264,7 @@ go taken ebb status; go taken-undo undo --destroy; go taken-kept echo $(vgs --no
             ("taken-kept", "0", "data mine"),
         ],
     );
-    let said = |case: &str| told.iter().find(|(name, _)| name == case).map(|(_, said)| said.trim().to_owned());
+    let said =
+        |case: &str| told.iter().find(|(name, _)| name == case).map(|(_, said)| said.trim().to_owned());
     assert_eq!((said("gap-blank"), said("erased-none")), (Some("0".to_owned()), Some("0".to_owned())));
 }

@@ -1,7 +1,7 @@
 //! What is beside a database under the names that SQLite takes for its own there, without asking whose it is: it rolls back a
 //! journal and deletes it, and the super-journal that it names too; it copies a log into the database and deletes it.
 
-use super::format::{Content, Journal, is_blank, is_index, is_log};
+use super::format::{Content, Journal, begins_log, is_blank, is_index, is_log};
 use crate::claim::reopen;
 use crate::directory::Directory;
 use crate::door::DoorError;
@@ -91,23 +91,34 @@ impl Beside {
         Ok(log.map(Found::open).transpose()?.flatten())
     }
 
-    /// Whether SQLite may work on it, with a database of this `owner` (nobody's where there is none yet) and `content`, which
-    /// `keeps_log` or a journal. Not
-    /// to be asked while this process has the database open: SQLite's locks on the index would be dropped.
+    /// Whether SQLite may work on it, with a database of this `owner` (nobody's where there is none yet) and `content`; `logged` is that of one that
+    /// keeps a log and no journal. Not to be asked while this process has the database open: SQLite's locks on the index would be dropped.
     ///
     /// # Errors
     /// When something is not the database's own.
-    pub fn judge(&self, owner: Option<u32>, content: Content, keeps_log: bool) -> Result<(), DoorError> {
+    pub fn judge(
+        &self,
+        owner: Option<u32>,
+        content: Content,
+        logged: Option<&File>,
+    ) -> Result<(), DoorError> {
         let own = [Some(rustix::process::geteuid().as_raw()), owner];
         for found in &self.found {
-            let held = found.held().map_err(DoorError::system("read", &self.path))?;
+            let failed = DoorError::system("read", &self.path);
+            let held = match (found.held(), logged) {
+                (Ok(Held::OfStore), Some(main)) => {
+                    found.begins_log(main).map(|begins| if begins { Held::OfStore } else { Held::Own })
+                }
+                (held, _) => held,
+            };
+            let held = held.map_err(failed)?;
             let (what, remedy) = match held {
                 _ if !own.contains(&Some(found.owner)) => {
                     ("belongs to another user", "remove it if nobody needs it")
                 }
                 Held::Foreign if content == Content::Store => OF_ANOTHER,
-                // It was removed when the store began its log, unless a kill came between: then the store's first page is in it.
-                Held::Own if found.kind == Kind::Journal && keeps_log && content == Content::Store => {
+                // It was removed when the store began its log, unless a kill came between.
+                Held::Own if found.kind == Kind::Journal && logged.is_some() && content == Content::Store => {
                     OF_ANOTHER
                 }
                 Held::Super => (
@@ -159,6 +170,11 @@ impl Found {
             Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(None),
             other => other.map(Some),
         }
+    }
+
+    /// Whether it is the journal with which the store `main` began its log.
+    fn begins_log(&self, main: &File) -> io::Result<bool> {
+        self.open()?.map_or(Ok(false), |journal| begins_log(&journal, main))
     }
 
     fn held(&self) -> io::Result<Held> {

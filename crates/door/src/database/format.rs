@@ -17,6 +17,10 @@ const ENTRIES: std::ops::Range<usize> = 103..105;
 const PAGE_SIZE: std::ops::Range<usize> = 16..18;
 const READ_VERSION: usize = 19;
 
+/// What else changes where a database begins its log: the two versions, the change counter, and that for which it is valid with the version of the
+/// library (file format 1.3).
+const CHANGED_WITH_LOG: [std::ops::Range<usize>; 3] = [18..20, 24..28, 92..100];
+
 /// A rollback journal's magic number (file format 3).
 const JOURNAL: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 /// The end of a journal that names a super-journal: length of the name, its checksum, the magic number (file format 3).
@@ -191,6 +195,25 @@ fn first_page_kept(file: &File, sector: u64, page: u64, pages: u32) -> io::Resul
         }
     }
     Ok(None)
+}
+
+/// Whether the journal `journal` is what the database `main` leaves where a kill comes while it begins its log: its first page as it was before,
+/// and nothing else. A copy of the database that went on by itself has changed more, and its journal holds more.
+pub(super) fn begins_log(journal: &File, main: &File) -> io::Result<bool> {
+    let header = begin(journal, 0)?;
+    let [pages, sector, page] = [16, 20, 24].map(|at| u64::from(be32(&header, at)));
+    let second = sector + 4 + page + 4;
+    let is_whole = main.metadata()?.len() == pages * page && journal.metadata()?.len() >= second;
+    if !is_whole || be32(&begin(journal, sector)?, 0) != 1 || be32(&begin(journal, second)?, 0) != 0 {
+        return Ok(false);
+    }
+    let (mut before, mut now) = (vec![0; page as usize], vec![0; page as usize]);
+    journal.read_exact_at(&mut before, sector + 4)?;
+    main.read_exact_at(&mut now, 0)?;
+    for bytes in [&mut before, &mut now] {
+        CHANGED_WITH_LOG.into_iter().for_each(|range| bytes[range].fill(0));
+    }
+    Ok(before == now)
 }
 
 /// Whether `file` begins as a write-ahead log does.

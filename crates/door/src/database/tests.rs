@@ -231,12 +231,16 @@ fn a_journal_is_rolled_back_into_the_store_that_it_is_of() {
         (false, record(&page(OURS, 1)), true),
         // A kill came while the store began its log.
         (true, record(&page(OURS, 1)), true),
+        // A copy of the store went on by itself: more pages, another first page.
+        (true, [record(&page(OURS, 1)), [0, 0, 0, 2].into(), vec![1; 4100]].concat(), false),
+        (true, record(&page(OURS, 2)), false),
         // A database without tables that became a store.
         (false, record(&page(0, 0)), true),
     ] {
-        let mut store = page(OURS, 1);
+        let mut store = [page(OURS, 1), vec![3; 4096]].concat();
         if with_log {
             store[18..20].copy_from_slice(&[2, 2]);
+            store[24..28].copy_from_slice(&[0, 0, 0, 9]);
         }
         std::fs::write(&path, &store).expect("writes");
         std::fs::write(place.path().join("store-journal"), journal(2, &rest)).expect("writes");

@@ -75,7 +75,10 @@ pub(super) fn restore(sys: &Sys, set: &QueueSetting, old: &str) -> Result<Outcom
     Ok(write_attribute(&file, old, !sys.is_host()).map_or_else(
         // The next boot gives it the kernel's own.
         |error| {
-            Outcome::Left(format!("{attribute} of {} stays {}: {old} is refused ({error})", set.device, set.value))
+            Outcome::Left(format!(
+                "{attribute} of {} stays {}: {old} is refused ({error})",
+                set.device, set.value
+            ))
         },
         |()| Outcome::Done,
     ))

@@ -34,7 +34,7 @@ impl Exporter<'_> {
         let part = unit.part();
         let now = sys::text(&sys.at(&part.path));
         let text = part
-            .put(&export.name, now.as_deref())
+            .put(&export.name, now.as_deref(), &[])
             .map_err(|error| ExportError::file(&part.path, error.what))?;
         if now.as_ref().is_none_or(|now| now.trim_end() != text.trim_end()) {
             (self.boundary)();

@@ -65,11 +65,12 @@ impl Part {
         }
     }
 
-    /// The text of its file with it, once, where `now` is the text now. A block that is there already keeps its place.
+    /// The text of its file with it, once, where `now` is the text now, and parts of earlier designs may be there in its place. A block that is
+    /// there already keeps its place, and what somebody wrote in it.
     ///
     /// # Errors
     /// When the file has something else under the name of `ebb`'s own, or half of a block.
-    pub fn put(&self, name: &str, now: Option<&str>) -> Result<String, FileError> {
+    pub fn put(&self, name: &str, now: Option<&str>, earlier: &[Part]) -> Result<String, FileError> {
         if self.whole {
             return match now {
                 Some(now) if !now.is_empty() && !is_marked(now) => {
@@ -80,10 +81,8 @@ impl Part {
         }
         let now = now.unwrap_or_default();
         if let Some(found) = self.find(name, now)? {
-            // Other lines may be of an earlier design; a comment that is not ours is somebody's.
-            let old = self.without_ours(name, &now[found.start..found.end]);
-            let comments: String = old.split_inclusive('\n').filter(|line| line.starts_with('#')).collect();
-            let block = format!("{}{}{comments}{}", begin(name, found.glued), self.lines, end(name));
+            let theirs = self.without_ours(name, &now[found.start..found.end], earlier);
+            let block = format!("{}{}{theirs}{}", begin(name, found.glued), self.lines, end(name));
             if block.lines().eq(now[found.start..found.end].lines()) {
                 return Ok(now.to_owned());
             }
@@ -94,16 +93,16 @@ impl Part {
         Ok(format!("{now}{separator}{}{}{}", begin(name, glued), self.lines, end(name)))
     }
 
-    /// The text of its file without it, where `now` is the text now; nothing where the whole file goes.
+    /// The text of its file without it and those of `earlier` designs, where `now` is the text now; nothing where the whole file goes.
     ///
     /// # Errors
     /// As [`put`](Self::put).
-    pub fn take(&self, name: &str, now: &str) -> Result<Option<String>, FileError> {
+    pub fn take(&self, name: &str, now: &str, earlier: &[Part]) -> Result<Option<String>, FileError> {
         if self.whole {
             return if is_marked(now) { Ok(None) } else { Ok(Some(now.to_owned())) };
         }
         let Some(found) = self.find(name, now)? else { return Ok(Some(now.to_owned())) };
-        let theirs = self.without_ours(name, &now[found.start..found.end]);
+        let theirs = self.without_ours(name, &now[found.start..found.end], earlier);
         let (before, rest) = (&now[..found.start], &format!("{theirs}{}", &now[found.end..]));
         if !found.glued {
             return Ok(Some(format!("{before}{rest}")));
@@ -118,8 +117,11 @@ impl Part {
     }
 
     /// The lines of `block` that are neither its first, its last, nor what was put there, edited or not.
-    fn without_ours(&self, name: &str, block: &str) -> String {
-        let mut ours: Vec<&str> = self.lines.lines().collect();
+    fn without_ours(&self, name: &str, block: &str, earlier: &[Part]) -> String {
+        let earlier = earlier.iter().filter(|part| part.path == self.path);
+        let mut ours: Vec<&str> =
+            std::iter::once(self).chain(earlier).flat_map(|part| part.lines.lines()).collect();
+        let all = ours.clone();
         let theirs = block.split_inclusive('\n').filter(|line| {
             let line = line.trim_end_matches(['\r', '\n']);
             let marks = [begin(name, false), begin(name, true), end(name)];
@@ -131,7 +133,7 @@ impl Part {
                     ours.remove(at);
                     false
                 }
-                None => !self.lines.lines().any(|own| is_edited(own, line)),
+                None => !all.iter().any(|own| is_edited(own, line)),
             }
         });
         theirs.collect()
@@ -139,7 +141,7 @@ impl Part {
 
     /// Whether it is in `now` as it should be.
     pub fn stands(&self, name: &str, now: Option<&str>) -> bool {
-        now.is_some_and(|now| self.put(name, Some(now)).is_ok_and(|wanted| wanted == now))
+        now.is_some_and(|now| self.put(name, Some(now), &[]).is_ok_and(|wanted| wanted == now))
     }
 
     fn find(&self, name: &str, now: &str) -> Result<Option<Block>, FileError> {

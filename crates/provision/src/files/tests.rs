@@ -23,30 +23,30 @@ proptest! {
     fn taking_out_is_the_inverse_of_putting_in(before in text(), lines in "([ -~]{0,30}\n){0,3}", changed in "([ -~]{0,30}\n){0,3}") {
         let (part, other) = (Part::block("/etc/f", lines.clone()), Part::block("/etc/f", changed.clone()));
         prop_assume!(!before.contains("data") && ![&lines, &changed].iter().any(|lines| lines.contains('#')));
-        let with = part.put("data", Some(&before)).unwrap();
+        let with = part.put("data", Some(&before), &[]).unwrap();
         prop_assert!(with.starts_with(&before) && with.contains(&lines));
         prop_assert!(part.stands("data", Some(&with)));
         // A second time nothing changes; other lines take the place of the first.
-        prop_assert_eq!(part.put("data", Some(&with)).unwrap(), with.clone());
-        let replaced = other.put("data", Some(&with)).unwrap();
+        prop_assert_eq!(part.put("data", Some(&with), &[]).unwrap(), with.clone());
+        let replaced = other.put("data", Some(&with), std::slice::from_ref(&part)).unwrap();
         prop_assert!(other.stands("data", Some(&replaced)));
-        prop_assert_eq!(part.put("data", Some(&replaced)).unwrap(), with.clone());
+        prop_assert_eq!(part.put("data", Some(&replaced), std::slice::from_ref(&other)).unwrap(), with.clone());
         // What others add later stays.
         let later = format!("{with}later\n");
-        prop_assert_eq!(part.take("data", &with).unwrap(), Some(before.clone()));
-        prop_assert!(part.take("data", &later).unwrap().unwrap().ends_with("later\n"));
-        prop_assert_eq!(part.take("data", &before).unwrap(), Some(before));
+        prop_assert_eq!(part.take("data", &with, &[]).unwrap(), Some(before.clone()));
+        prop_assert!(part.take("data", &later, &[]).unwrap().unwrap().ends_with("later\n"));
+        prop_assert_eq!(part.take("data", &before, &[]).unwrap(), Some(before));
     }
 
     #[test]
     fn two_arrays_do_not_disturb_each_other(before in text(), order: bool) {
         prop_assume!(!before.contains("data"));
         let (one, two) = (Part::block("/etc/f", "one\n".into()), Part::block("/etc/f", "two\n".into()));
-        let both = two.put("data_2", Some(&one.put("data", Some(&before)).unwrap())).unwrap();
+        let both = two.put("data_2", Some(&one.put("data", Some(&before), &[]).unwrap()), &[]).unwrap();
         prop_assert!(one.stands("data", Some(&both)) && two.stands("data_2", Some(&both)));
         let (first, second) = if order { ((&one, "data"), (&two, "data_2")) } else { ((&two, "data_2"), (&one, "data")) };
-        let left = first.0.take(first.1, &both).unwrap().unwrap();
-        let left = second.0.take(second.1, &left).unwrap().unwrap();
+        let left = first.0.take(first.1, &both, &[]).unwrap().unwrap();
+        let left = second.0.take(second.1, &left, &[]).unwrap().unwrap();
         prop_assert_eq!(left, before);
     }
 
@@ -68,46 +68,61 @@ proptest! {
 #[test]
 fn a_block_that_somebody_broke_is_left_alone() {
     let part = Part::block("/etc/fstab", "line\n".into());
-    let whole = part.put("data", Some("first\n")).unwrap();
+    let whole = part.put("data", Some("first\n"), &[]).unwrap();
     let without = |gone: &str| {
         whole.lines().filter(|line| !line.contains(gone)).map(|line| format!("{line}\n")).collect::<String>()
     };
     for broken in [without("begin"), without("ebb: end"), whole.repeat(2)] {
-        let error = part.put("data", Some(&broken)).unwrap_err().to_string();
+        let error = part.put("data", Some(&broken), &[]).unwrap_err().to_string();
         assert!(error.starts_with("/etc/fstab: the block of data"), "{error}");
-        assert!(part.take("data", &broken).is_err(), "{broken}");
+        assert!(part.take("data", &broken, &[]).is_err(), "{broken}");
     }
 }
 
 #[test]
 fn a_file_of_ebb_s_own_takes_the_place_of_nobody_s() {
     let part = Part::file("/etc/udev/rules.d/90-ebb-data.rules", "data", "rule\n");
-    let text = part.put("data", None).unwrap();
+    let text = part.put("data", None, &[]).unwrap();
     assert!(part.stands("data", Some(&text)) && !part.stands("data", None));
-    assert_eq!(part.take("data", &text).unwrap(), None);
-    assert_eq!(part.put("data", Some(&text.replace("rule", "other"))).unwrap(), text);
-    assert!(part.put("data", Some("somebody's\n")).is_err());
-    assert_eq!(part.take("data", "somebody's\n").unwrap().as_deref(), Some("somebody's\n"));
+    assert_eq!(part.take("data", &text, &[]).unwrap(), None);
+    assert_eq!(part.put("data", Some(&text.replace("rule", "other")), &[]).unwrap(), text);
+    assert!(part.put("data", Some("somebody's\n"), &[]).is_err());
+    assert_eq!(part.take("data", "somebody's\n", &[]).unwrap().as_deref(), Some("somebody's\n"));
     let program = Part::program("/usr/lib/ebb", "data", "#!/bin/sh\nexit 0\n");
-    let text = program.put("data", None).unwrap();
+    let text = program.put("data", None, &[]).unwrap();
     assert!(text.starts_with("#!/bin/sh\n# ebb: data") && text.ends_with("exit 0\n"), "{text}");
-    assert_eq!(program.take("data", &text).unwrap(), None);
+    assert_eq!(program.take("data", &text, &[]).unwrap(), None);
 }
 
 #[test]
 fn a_line_of_somebody_s_in_the_block_stays_and_so_do_ends_of_lines() {
     let part = Part::block("/etc/fstab", "UUID=1 /a ext4\nUUID=2 none swap\n".into());
-    let with = part.put("data", Some("first\n")).unwrap();
+    let with = part.put("data", Some("first\n"), &[]).unwrap();
     let with = with
         .replace("UUID=2 none", "theirs\nUUID=9 none swap\nUUID=2 none")
         .replace("swap\n# ebb: end", "swap\n# a note\n# ebb: end");
-    assert_eq!(part.take("data", &with).unwrap().unwrap(), "first\ntheirs\nUUID=9 none swap\n# a note\n");
-    let edited = part.put("data", Some("first\n")).unwrap().replace("ext4", "ext4,noatime");
-    assert_eq!(part.take("data", &edited).unwrap().unwrap(), "first\n");
-    assert!(part.put("data", Some(&with)).unwrap().contains("# a note\n"));
-    let dos = part.put("data", Some("first\n")).unwrap().replace('\n', "\r\n");
+    assert_eq!(
+        part.take("data", &with, &[]).unwrap().unwrap(),
+        "first\ntheirs\nUUID=9 none swap\n# a note\n"
+    );
+    let edited = part.put("data", Some("first\n"), &[]).unwrap().replace("ext4", "ext4,noatime");
+    assert_eq!(part.take("data", &edited, &[]).unwrap().unwrap(), "first\n");
+    let again = part.put("data", Some(&with), &[]).unwrap();
+    assert!(
+        again.contains("swap\ntheirs\nUUID=9 none swap\n# a note\n# ebb: end")
+            && part.stands("data", Some(&again))
+    );
+    // What the design before it had goes.
+    let earlier = [
+        Part::block("/etc/fstab", "UUID=9 none swap\n".into()),
+        Part::block("/etc/other", "theirs\n".into()),
+    ];
+    let again = part.put("data", Some(&with), &earlier).unwrap();
+    assert!(again.contains("swap\ntheirs\n# a note\n# ebb: end"), "{again}");
+    assert_eq!(part.take("data", &with, &earlier).unwrap().unwrap(), "first\ntheirs\n# a note\n");
+    let dos = part.put("data", Some("first\n"), &[]).unwrap().replace('\n', "\r\n");
     assert!(part.stands("data", Some(&dos)));
-    assert_eq!(part.take("data", &dos).unwrap().unwrap(), "first\r\n");
+    assert_eq!(part.take("data", &dos, &[]).unwrap().unwrap(), "first\r\n");
     assert_eq!(others(&with), others("first\n"));
     assert_ne!(others("first\n"), others("second\n"));
 }

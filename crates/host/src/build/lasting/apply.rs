@@ -100,8 +100,8 @@ impl Keeper<'_> {
                 .iter()
                 .map(|(device, member)| format!("mdadm {device} --fail {0} --remove {0}", member.path)),
         );
-        self.may_put_files(&record.desired, &renewed.stale_parts)?;
-        planned.files = self.diffs(&record.desired, &renewed.stale_parts)?;
+        self.may_put_files(record, &renewed.stale_parts)?;
+        planned.files = self.diffs(record, &renewed.stale_parts)?;
         if !planned.files.is_empty() || record.phase != Phase::Applied && !record.is_made_anew() {
             planned.after = record.desired.after.iter().map(|words| words.join(" ")).collect();
         }
@@ -124,7 +124,7 @@ impl Keeper<'_> {
         refuse_new(&record, is_new, without)?;
         self.check_names(&record)?;
         self.may_mount(&record)?;
-        self.may_put_files(&record.desired, &stale_parts)?;
+        self.may_put_files(&record, &stale_parts)?;
         let mut begun = record.clone();
         if self.came_back_blank(&begun)?.is_ok_and(|blank| blank) {
             (begun.begun, begun.done) = (0, 0);
@@ -268,6 +268,7 @@ impl Keeper<'_> {
             return Ok(());
         }
         (record.phase, record.anew) = (Phase::Applied, false);
+        record.earlier.clear();
         self.write(record)
     }
 

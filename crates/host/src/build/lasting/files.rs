@@ -5,7 +5,7 @@ use ebbtide_door::configuration::{self, Configured};
 use ebbtide_door::{DoorError, own, read};
 use ebbtide_model::shown::Shown;
 use ebbtide_provision::files::{self, Part};
-use ebbtide_provision::{Desired, Record, diff};
+use ebbtide_provision::{Record, diff};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -54,11 +54,11 @@ impl Keeper<'_> {
     }
 
     /// Parts that are not in their files as they should be, with the files' text now and as it should be.
-    pub(super) fn pending<'a>(&self, desired: &'a Desired) -> Result<Vec<Pending<'a>>, Failure> {
+    pub(super) fn pending<'a>(&self, record: &'a Record) -> Result<Vec<Pending<'a>>, Failure> {
         let mut pending = Vec::new();
-        for part in &desired.parts {
+        for part in &record.desired.parts {
             let now = self.text(&part.path)?;
-            let wanted = part.put(&desired.name, now.as_deref())?;
+            let wanted = part.put(&record.desired.name, now.as_deref(), &record.earlier)?;
             if now.as_deref() != Some(wanted.as_str()) {
                 pending.push((part, now, wanted));
             }
@@ -67,9 +67,9 @@ impl Keeper<'_> {
     }
 
     /// Asks of every part whether its file can be read and changed, before anything is made.
-    pub(super) fn may_put_files(&self, desired: &Desired, stale: &[Part]) -> Result<(), Failure> {
-        self.pending(desired)?;
-        desired.parts.iter().chain(stale).try_for_each(|part| self.may_change(part))
+    pub(super) fn may_put_files(&self, record: &Record, stale: &[Part]) -> Result<(), Failure> {
+        self.pending(record)?;
+        record.desired.parts.iter().chain(stale).try_for_each(|part| self.may_change(part))
     }
 
     /// Asks of every part of `record` that would be taken out of its file whether the file can be changed, before anything is taken away.
@@ -94,15 +94,15 @@ impl Keeper<'_> {
     }
 
     /// Changes of the host's files as a diff.
-    pub(super) fn diffs(&self, desired: &Desired, stale: &[Part]) -> Result<Vec<String>, Failure> {
+    pub(super) fn diffs(&self, record: &Record, stale: &[Part]) -> Result<Vec<String>, Failure> {
         let mut diffs = Vec::new();
         for part in stale {
             if let Some(now) = self.text(&part.path)? {
-                let left = part.take(&desired.name, &now)?;
+                let left = part.take(&record.desired.name, &now, &record.earlier)?;
                 diffs.push(diff(&part.path.to_string_lossy(), Some(&now), left.as_deref()));
             }
         }
-        for (part, now, wanted) in self.pending(desired)? {
+        for (part, now, wanted) in self.pending(record)? {
             diffs.push(diff(&part.path.to_string_lossy(), now.as_deref(), Some(&wanted)));
         }
         diffs.retain(|diff| !diff.is_empty());
@@ -111,8 +111,8 @@ impl Keeper<'_> {
 
     /// Brings every part into its file; how many files changed.
     pub(super) fn put_files(&self, record: &mut Record) -> Result<usize, Failure> {
-        let desired = record.desired.clone();
-        let pending = self.pending(&desired)?;
+        let snapshot = record.clone();
+        let pending = self.pending(&snapshot)?;
         let new: Vec<PathBuf> = pending
             .iter()
             .filter(|(part, now, _)| now.is_none() && !record.new_files.contains(&part.path))
@@ -125,7 +125,7 @@ impl Keeper<'_> {
         for (part, ..) in &pending {
             self.next()?;
             (self.tell)(&format!("write {}", part.path.shown()));
-            self.replace(part, &|now| Ok(part.put(&desired.name, now)?))?;
+            self.replace(part, &|now| Ok(part.put(&snapshot.desired.name, now, &snapshot.earlier)?))?;
         }
         Ok(pending.len())
     }
@@ -187,6 +187,6 @@ impl Keeper<'_> {
 
 /// The text of a file without `part`; nothing where the file goes with it.
 fn without(record: &Record, part: &Part, now: &str) -> Result<Option<String>, Failure> {
-    let left = part.take(&record.desired.name, now)?;
+    let left = part.take(&record.desired.name, now, &record.earlier)?;
     Ok(left.filter(|left| !(left.is_empty() && record.new_files.contains(&part.path))))
 }

@@ -263,7 +263,7 @@ impl Keeper<'_> {
             }
             gone.push(undo);
         }
-        match self.pending(desired) {
+        match self.pending(record) {
             Ok(pending) => drift.extend(pending.iter().map(|(part, now, _)| match now {
                 None => format!("{} is not there", part.path.shown()),
                 Some(_) => format!("{} is not as `ebb apply` wrote it", part.path.shown()),
@@ -336,7 +336,7 @@ impl Keeper<'_> {
         if let Some((index, (step, _))) = desired.build.steps.iter().zip(steps).enumerate().find(is_open) {
             return Some(format!("step {} of {}, `{}`", index + 1, steps.len(), step.action));
         }
-        if let Some((part, ..)) = self.pending(desired).ok()?.first() {
+        if let Some((part, ..)) = self.pending(record).ok()?.first() {
             return Some(format!("all steps are done, and {} is written", part.path.shown()));
         }
         let after = desired.after.iter().map(|words| format!("`{}`", words.join(" "))).collect::<Vec<_>>();

@@ -74,7 +74,7 @@ impl Keeper<'_> {
         let mut pending = Vec::new();
         for part in parts {
             let now = self.text(&part.path)?;
-            let wanted = part.put(NAME, now.as_deref())?;
+            let wanted = part.put(NAME, now.as_deref(), &[])?;
             if now.as_deref() != Some(wanted.as_str()) {
                 pending.push(part);
             }
@@ -82,7 +82,7 @@ impl Keeper<'_> {
         for part in &pending {
             self.next()?;
             (self.tell)(&format!("write {}", part.path.shown()));
-            self.replace(part, &|now| Ok(part.put(NAME, now)?))?;
+            self.replace(part, &|now| Ok(part.put(NAME, now, &[])?))?;
         }
         self.next()?;
         let after: Vec<Vec<String>> = AFTER_INSTALL.iter().map(|words| owned(words)).collect();
@@ -100,7 +100,7 @@ impl Keeper<'_> {
         for part in units() {
             let now = self.text(&part.path)?;
             if let Some(now) = now
-                && part.take(NAME, &now)?.is_none()
+                && part.take(NAME, &now, &[])?.is_none()
             {
                 there.push(part);
             }

@@ -90,9 +90,8 @@ impl Keeper<'_> {
             }
             paths.retain(|path| !own.contains(path));
         }
-        let (members, built): (Vec<&str>, Vec<&str>) = paths
-            .into_iter()
-            .partition(|path| record.desired.is_member(path));
+        let (members, built): (Vec<&str>, Vec<&str>) =
+            paths.into_iter().partition(|path| record.desired.is_member(path));
         for path in built {
             let is_new =
                 made_by(&record.desired.build.steps, path).is_some_and(|maker| made.contains(&maker));

@@ -94,6 +94,7 @@ impl Keeper<'_> {
             at.map_or(new.build.steps.len(), |(index, _)| index)
         };
         let (begun, done) = (reached(old.begun), reached(old.done));
+        old.earlier.extend(old.desired.parts.iter().filter(|part| !new.parts.contains(part)).cloned());
         old.begun = begun.max(done);
         old.done = done;
         old.desired = new;

@@ -193,15 +193,16 @@ impl Keeper<'_> {
             }
             _ => None,
         });
-        let other = all.iter().filter(|pv| pv.uuid == uuid && self.leads(&pv.device)).find_map(|pv| match known {
-            _ if !self.is_same(&pv.device, device) => {
-                Some(format!("the physical volume of {device} is on {}, which is no member", pv.device))
-            }
-            Some(known) if !pv.group.is_empty() && pv.group_uuid != *known => {
-                Some(format!("{device} belongs to the volume group {} now, which is another", pv.group))
-            }
-            _ => None,
-        });
+        let other =
+            all.iter().filter(|pv| pv.uuid == uuid && self.leads(&pv.device)).find_map(|pv| match known {
+                _ if !self.is_same(&pv.device, device) => {
+                    Some(format!("the physical volume of {device} is on {}, which is no member", pv.device))
+                }
+                Some(known) if !pv.group.is_empty() && pv.group_uuid != *known => {
+                    Some(format!("{device} belongs to the volume group {} now, which is another", pv.group))
+                }
+                _ => None,
+            });
         let has_data = all.iter().any(|pv| known == Some(&pv.group_uuid));
         Ok(other.map(|what| Other { what, has_data }))
     }

@@ -362,7 +362,8 @@ fn what_is_under_a_mount_of_somebody_s_is_not_erased() {
         let (machine, _) = applied(lines);
         machine.stop("mount:");
         machine.mount_also(("9:99", "xfs"), "/srv/data", "/dev/sdz");
-        let below = || machine.disks().into_iter().filter(|(_, on)| !on.starts_with("swap")).collect::<Vec<_>>();
+        let below =
+            || machine.disks().into_iter().filter(|(_, on)| !on.starts_with("swap")).collect::<Vec<_>>();
         let before = below();
         let planned = machine.keep(|keeper| keeper.plan_undo("data", true)).expect("plans");
         let undone = machine.keep(|keeper| keeper.undo("data", true)).expect("undoes");
@@ -381,8 +382,7 @@ fn a_queue_that_keeps_its_setting_does_not_keep_the_rest() {
     let undone = machine.keep(|keeper| keeper.undo("data", true)).expect("undoes");
     assert!(
         undone.left.len() == 1
-            && undone.left[0]
-                .starts_with("nr_requests of /dev/disk/by-id/vol1 stays 64: 256 is refused ("),
+            && undone.left[0].starts_with("nr_requests of /dev/disk/by-id/vol1 stays 64: 256 is refused ("),
         "{undone:?}"
     );
     assert!(machine.record().is_none() && machine.disks().is_empty());
@@ -392,8 +392,11 @@ fn a_queue_that_keeps_its_setting_does_not_keep_the_rest() {
 fn copies_of_metadata_go_with_the_group_that_they_are_of() {
     let (machine, _) = applied(STACKS[2].1);
     let own = machine.record().expect("is there").lvm["data"].clone();
-    let copies =
-        [("/etc/lvm/backup/data", "theirs"), ("/etc/lvm/archive/data_00001-1.vg", own.as_str()), ("/etc/lvm/archive/data_00002-7.vg", "theirs")];
+    let copies = [
+        ("/etc/lvm/backup/data", "theirs"),
+        ("/etc/lvm/archive/data_00001-1.vg", own.as_str()),
+        ("/etc/lvm/archive/data_00002-7.vg", "theirs"),
+    ];
     for (path, uuid) in copies {
         machine.put(path, &format!("data {{\n\tid = \"{uuid}\"\n}}\n"));
     }
@@ -402,4 +405,33 @@ fn copies_of_metadata_go_with_the_group_that_they_are_of() {
     for (path, uuid) in copies {
         assert_eq!(left.iter().any(|left| path.ends_with(left)), uuid == "theirs", "{path}: {left:?}");
     }
+}
+
+#[test]
+fn a_line_of_somebody_s_in_our_block_outlives_every_apply() {
+    let (stack, lines) = STACKS[3];
+    let (machine, desired) = applied(lines);
+    let theirs = "tmpfs /mnt/theirs tmpfs nofail 0 0\n";
+    machine.edit("/etc/fstab", |text| text.replace("# ebb: end data", &format!("{theirs}# ebb: end data")));
+    let fstab = || machine.files().into_iter().find(|(path, _)| path.ends_with("fstab")).expect("is there").1;
+    let other = machine.desired(&format!("{lines}\nmount_options = \"noatime\""), Class::Persistent);
+    let mut unmounted = machine.desired(lines, Class::Persistent);
+    let part = unmounted.parts.iter_mut().find(|part| part.path.ends_with("fstab")).expect("has one");
+    part.lines = part.lines.lines().skip(1).map(|line| format!("{line}\n")).collect();
+    for (desired, own) in
+        [(&desired, "/srv/data xfs nofail"), (&other, "/srv/data xfs noatime,nofail"), (&unmounted, "swap")]
+    {
+        machine.keep(|keeper| keeper.apply(desired.clone(), false, &[])).expect("applies");
+        let (fstab, mounts) = (fstab(), usize::from(own != "swap"));
+        assert!(fstab.contains(theirs) && fstab.contains(own), "{stack}: {fstab}");
+        assert_eq!(
+            (fstab.matches("/srv/data").count(), fstab.matches(" swap ").count()),
+            (mounts, 2),
+            "{fstab}"
+        );
+        assert!(machine.status().drift.is_empty(), "{stack}: {:?}", machine.status());
+    }
+    assert!(machine.record().expect("is there").earlier.is_empty());
+    machine.keep(|keeper| keeper.undo("data", true)).expect("undoes");
+    assert!(fstab().contains(theirs) && !fstab().contains("ebb"), "{}", fstab());
 }

@@ -161,7 +161,9 @@ fn what_a_new_design_has_no_more_is_put_back_whenever_its_apply_was_killed() {
     for (stack, lines) in [STACKS[0], STACKS[4]] {
         let without: Vec<&str> = lines
             .lines()
-            .filter(|line| !["scheduler", "queue_depth", "mount_options"].iter().any(|key| line.starts_with(key)))
+            .filter(|line| {
+                !["scheduler", "queue_depth", "mount_options"].iter().any(|key| line.starts_with(key))
+            })
             .collect();
         for kind in kinds() {
             for number in 0.. {
@@ -169,7 +171,8 @@ fn what_a_new_design_has_no_more_is_put_back_whenever_its_apply_was_killed() {
                 let before = machine.everything();
                 let [with, without] =
                     [lines, &without.join("\n")].map(|lines| machine.desired(lines, Class::Persistent));
-                let apply = |desired: &Desired| machine.keep(|keeper| keeper.apply(desired.clone(), false, &[]));
+                let apply =
+                    |desired: &Desired| machine.keep(|keeper| keeper.apply(desired.clone(), false, &[]));
                 apply(&with).expect("applies");
                 let ended = !killed(&machine, kill, |_| drop(apply(&without).expect("applies")));
                 // On with the new one, or back to the old one.

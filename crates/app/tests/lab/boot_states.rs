@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const EXPERIMENT: &str = "name = \"night\"\n[volumes]\na = { size = \"1GiB\", device = \"/dev/disk/by-id/t-a\" }\n\
     b = { size = \"1GiB\", device = \"/dev/disk/by-id/t-b\" }\nc = { size = \"1GiB\", device = \"/dev/disk/by-id/t-c\" }\n\
-    [designs.two]\nlayout = \"stripe\"\nchunk = \"64KiB\"\nmembers = [\"a\", \"b\"]\nfilesystem = \"ext4\"\nreadahead = \"1MiB\"\n\
+    [designs.two]\nlayout = \"stripe\"\nchunk = \"64KiB\"\nmembers = [\"a\", \"b\"]\nfilesystem = \"ext4\"\nreadahead = \"1MiB\"\nscheduler = \"none\"\n\
     [designs.parity]\nlayout = \"raid5\"\nchunk = \"64KiB\"\nmembers = [\"a\", \"b\", \"c\"]\nfilesystem = \"ext4\"\n\
     [workloads.w]\nrw = \"read\"\nruntime = \"1s\"\n";
 
@@ -230,6 +230,7 @@ off() {
 begin() {
     off; rm -rf /srv/at; rm -f /etc/udev/rules.d/90-ebb-data.rules /run/initramfs
     printf '# theirs\n' >/etc/fstab; printf '# theirs' >/etc/mdadm/mdadm.conf
+    for d in a b c d; do echo mq-deadline >/sys/block/ubd$d/queue/scheduler; done
 }
 links() { rm -f /dev/disk/by-id/*; for d in "$@"; do ln -s /dev/ubd$d /dev/disk/by-id/t-$d; done; }
 keep() { dd if=/dev/ubd$1 of=/run/images/$2 bs=1M status=none; }
@@ -257,8 +258,12 @@ go() {
 # Where it is made: run again it does nothing, and the system's own programs bring it back.
 later() {
     [ $status = 0 ] || return
-    [ "$(cat /sys/block/md*/queue/read_ahead_kb)" = 1024 ] && grep -q 'MD_UUID.*1024' /etc/udev/rules.d/90-ebb-data.rules && [ -e /run/initramfs ] &&
+    [ "$(cat /sys/block/md127/queue/read_ahead_kb)" = 1024 ] && grep -q 'MD_UUID.*1024' /etc/udev/rules.d/90-ebb-data.rules && [ -e /run/initramfs ] &&
         grep -qx '# theirs' /etc/mdadm/mdadm.conf /etc/fstab || echo files
+    for d in a b c d; do
+        wanted=mq-deadline; [ ! -e /sys/block/md127/slaves/ubd$d ] || wanted=none
+        grep -q "\[$wanted\]" /sys/block/ubd$d/queue/scheduler || echo "$(cat /sys/block/ubd$d/queue/scheduler) and not $wanted of $d"
+    done
     sh /run/made | grep -q 'nothing to do' || echo again
     echo kept >/srv/at/data/file; off; mdadm -q --assemble --scan 2>/dev/null
     sh /run/made | grep -q 'has its lines already, and it is not mounted' || echo unmounted
@@ -276,7 +281,10 @@ give blank a; mkswap -q /dev/ubda 2>/dev/null || mkswap /dev/ubda >/dev/null; ke
 
 #[test]
 fn an_array_is_made_of_blank_disks_alone_and_nothing_of_anybody_s_is_written_to() {
-    let rounds = ebbtide_host::testing::number("EBB_TEST_ROUNDS", 30) as usize;
+    // With `./run-tests --all` two hundred.
+    let rounds =
+        ebbtide_host::testing::number("EBB_TEST_ROUNDS", 200 / ebbtide_host::testing::every(7) as u64)
+            as usize;
     let states: Vec<State> = (0..rounds).map(State::draw).collect();
     let scripts: String = states.iter().enumerate().map(|(n, state)| state.script(n)).collect();
     let output = told(format!("{FUNCTIONS}{scripts}echo all\n"));

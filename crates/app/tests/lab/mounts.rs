@@ -46,6 +46,14 @@ mkdir real full ro outer low; touch full/precious; ln -s nowhere dangling; touch
 apply full /srv/t/full
 apply file /srv/t/file
 apply dangling /srv/t/dangling/x
+# A file of the host's that cannot be changed is found out before anything is formatted.
+as() { rm -rf /etc/fstab; "$@"; }
+latin() { printf '# caf\351\n' >/etc/fstab; }
+long() { head -c 5000000 /dev/zero | tr '\0' '#' >/etc/fstab; }
+for made in latin long 'mkdir /etc/fstab' 'mkfifo /etc/fstab' 'ln -s nowhere /etc/fstab'; do as $made; apply "${made%% *}" /srv/t/real/sub; done
+rm -rf /etc/fstab; printf '# fstab\n' >/etc/fstab; chattr +i /etc/fstab && apply immutable /srv/t/real/sub; chattr -i /etc/fstab
+mount --bind /etc/fstab /etc/fstab; apply bound /srv/t/real/sub; umount /etc/fstab
+mount -o remount,ro,bind /etc; apply etc /srv/t/real/sub; mount -o remount,rw,bind /etc
 printf '%s\n' '/dev/sdz /srv/t/my\040data xfs defaults 0 0' >>/etc/fstab
 apply given '/srv/t/my data'
 mount -t tmpfs none ro; mount -o remount,ro none ro
@@ -93,6 +101,12 @@ until [ -e /run/called ] || ! kill -0 $apply; do sleep 0.1; done; kill $apply; s
 echo "CASE stopped status $status $(cat said | tr '\n' ' ')"; blank stopped
 "#;
     let told = told(script, share.path());
+    for name in ["latin", "long", "mkdir", "mkfifo", "ln", "immutable", "bound", "etc"] {
+        check(&told, &[(&format!("{name}-blank"), "0", "yes")]);
+        for name in [name.to_owned(), format!("{name}-dry")] {
+            check(&told, &[(&name, "1", "/etc/fstab")]);
+        }
+    }
     for name in ["full", "file", "dangling", "given", "ro", "taken", "below"] {
         check(&told, &[(&format!("{name}-blank"), "0", "yes")]);
         for name in [name.to_owned(), format!("{name}-dry")] {

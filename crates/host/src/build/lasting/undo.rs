@@ -431,7 +431,7 @@ pub(super) fn backwards(steps: &[BuildStep]) -> Vec<(usize, BuildStep)> {
 fn no_such(name: &str) -> Failure {
     Failure::Refused(format!(
         "there is no {} that `ebb apply` made on this host; `ebb status` lists what there is",
-        name.shown()
+        Path::new(name).shown()
     ))
 }
 

@@ -88,6 +88,8 @@ pub fn run(args: &ApplyArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     }
     let lacks = missing(desired.build.programs.iter().map(String::as_str));
     lacks.map_err(|what| CliError::Failed(format!("this host cannot make it: {what}")))?;
+    keeping::with(globals, &control.stop, |keeper| status::must_answer(keeper, &desired.name))
+        .map_err(CliError::failed)?;
     if args.dry_run {
         let planned = keeping::with(globals, &control.stop, |keeper| {
             keeper.plan(desired.clone(), args.destroy, &args.without)

@@ -120,6 +120,25 @@ fn silent(keeper: &Keeper<'_>, record: &Record) -> BTreeSet<usize> {
     })
 }
 
+/// Asks the members of what was made under `name` before anything else does, which would wait for one as long as it takes.
+///
+/// # Errors
+/// When one does not answer. An array over hosts works without those that are away.
+pub(super) fn must_answer(keeper: &Keeper<'_>, name: &str) -> Result<(), Failure> {
+    let Ok(Some(record)) = keeper.record(name) else { return Ok(()) };
+    if record.desired.has_hosts() {
+        return Ok(());
+    }
+    match silent(keeper, &record).first() {
+        None => Ok(()),
+        Some(place) => Err(Failure::Refused(format!(
+            "{} does not answer: a read of it takes longer than {} s. Nothing was changed. See why (`dmesg`, its connection), and then run this again",
+            record.desired.members[*place].path,
+            PATIENCE.as_secs()
+        ))),
+    }
+}
+
 /// How the array of `record` is.
 ///
 /// # Errors

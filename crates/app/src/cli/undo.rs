@@ -1,6 +1,7 @@
 //! `ebb undo`: takes away what `ebb apply` made, and nothing else.
 
 use crate::cli::globals::Globals;
+use crate::cli::status;
 use crate::error::CliError;
 use crate::{keeping, signals, views};
 use clap::Args;
@@ -29,6 +30,8 @@ pub struct UndoArgs {
 /// When there is nothing of that name, or something of it is still in use.
 pub fn run(args: &UndoArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let control = signals::stoppable(globals.quiet)?;
+    keeping::with(globals, &control.stop, |keeper| status::must_answer(keeper, &args.name))
+        .map_err(CliError::failed)?;
     if args.dry_run {
         let planned =
             keeping::with(globals, &control.stop, |keeper| keeper.plan_undo(&args.name, args.destroy))

@@ -20,7 +20,7 @@ mdadm -q /dev/md/data --fail /dev/ubda; mdadm -q /dev/md/data --fail /dev/ubdb; 
 force=$(sed -n 's/.*`\(mdadm --assemble --force [^`]*\)`.*/\1/p' /run/said); mdadm -q --stop /dev/md/data; go dry apply four_5 --dry-run; go refused apply four_5; go forced $force; go forced-kept count /dev/md/data
 fresh; sed 's/^layout = "mirror"/&\nbitmap = "internal"/' /share/mirror.toml >/run/bitmap.toml; bitmap() { ebb apply /run/bitmap.toml --name data --mount /data; }
 bitmap >/dev/null; mdadm --wait /dev/md/data >/dev/null; undo --destroy >/dev/null; go blank bitmap; undo --destroy >/dev/null
-fresh; dm; sed 's/"\(.*\)t-\([ab]\)"/"\1dm-name-v\2"/' /share/mirror.toml >/run/dm.toml; ebb apply /run/dm.toml --name data --mount /data >/dev/null; mdadm --wait /dev/md/data >/dev/null; dmsetup suspend va; go silent ebb status; dmsetup resume va; go answers ebb status
+fresh; dm; sed 's/"\(.*\)t-\([ab]\)"/"\1dm-name-v\2"/' /share/mirror.toml >/run/dm.toml; ebb apply /run/dm.toml --name data --mount /data >/dev/null; mdadm --wait /dev/md/data >/dev/null; dmsetup suspend va; go silent ebb status; go silent-apply ebb apply /run/dm.toml --name data --mount /data; go silent-dry ebb undo data --dry-run; go silent-undo ebb undo data; dmsetup resume va; go answers ebb status
 bad va; echo x >/data/x; sync; bad vb; echo y >/data/y; sync; sleep 1; cat /proc/mdstat /sys/block/md*/md/array_state; go broken ebb status
 "#;
     check(
@@ -39,6 +39,13 @@ bad va; echo x >/data/x; sync; bad vb; echo y >/data/y; sync; sleep 1; cat /proc
             ("forced-kept", "0", "241979"),
             ("blank", "0", "applied"),
             ("silent", "1", "/dev/disk/by-id/dm-name-va does not answer"),
+            (
+                "silent-apply",
+                "1",
+                "/dev/disk/by-id/dm-name-va does not answer: a read of it takes longer than 5 s. Nothing was changed",
+            ),
+            ("silent-dry", "1", "/dev/disk/by-id/dm-name-va does not answer"),
+            ("silent-undo", "1", "/dev/disk/by-id/dm-name-va does not answer"),
             ("answers", "0", "data: healthy"),
             ("broken", "1", "/dev/md/data is broken"),
         ],

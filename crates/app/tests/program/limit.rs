@@ -484,6 +484,141 @@ fn a_process_is_awake_after_a_kill_and_after_its_release() {
 }
 
 #[test]
+fn what_others_started_is_left_alone() {
+    let home = Home::new();
+    // As a script that ends with `exec ebb limit`: what it started before is not the program's.
+    let line = format!(
+        "sleep 300 >/dev/null 2>&1 & echo $! >stranger; exec {} limit --json --write 5MB -- sh -c '{WRITES}'",
+        crate::common::EBB
+    );
+    let output = home.command("sh").args(["-c", &line]).output().unwrap();
+    let stranger = std::fs::read_to_string(home.path("stranger")).unwrap().trim().parse().unwrap();
+    signal("KILL", stranger);
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
+    assert!(!stderr(&output).contains("running"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_parent_that_somebody_stopped_stays_stopped() {
+    let home = Home::new();
+    let script =
+        "echo $$ >child; while [ ! -e enough ]; do dd if=/dev/zero of=f bs=64k count=32 2>/dev/null; done";
+    let line = format!("cd {}; sh -c '{script}'; touch done", home.path(".").display());
+    let mut parent = start(&line);
+    let child = || std::fs::read_to_string(home.path("child")).unwrap_or_default();
+    until_true("a child", || child().ends_with('\n'));
+    let pid: u32 = child().trim().parse().unwrap();
+    let mut ebb = home.interruptible(&format!("limit -q --write 1MB --pid {pid}")).spawn().unwrap();
+    until_true("a stop", || state(pid) == Some('T'));
+    signal("STOP", parent.0.id());
+    for _ in 0..2 {
+        until_true("its going on", || state(pid) != Some('T'));
+        until_true("a stop", || state(pid) == Some('T'));
+    }
+    assert_eq!(state(parent.0.id()), Some('T'));
+    home.write("enough", "");
+    assert_eq!(ebb.wait().unwrap().code(), Some(0));
+    assert_eq!(state(parent.0.id()), Some('T'));
+    signal("CONT", parent.0.id());
+    until_true("its end", || home.path("done").exists());
+    parent.0.wait().unwrap();
+}
+
+/// More processes than descriptors: the youngest is the one that writes.
+const MANY: &str = "import os, time
+for _ in range(80):
+    if os.fork() == 0:
+        while not os.path.exists('enough'): time.sleep(0.2)
+        os._exit(0)
+open('writer', 'w').write(str(os.getpid()) + '\n')
+while not os.path.exists('enough'): open('f', 'wb').write(bytes(1 << 20))
+";
+
+#[test]
+fn more_processes_than_descriptors_are_held() {
+    let home = Home::new();
+    home.write("many.py", MANY);
+    // The writer is the parent of the rest: it is the first that is stopped, and its children come after.
+    let mut other = start(&format!("cd {}; exec python3 many.py", home.path(".").display()));
+    until_true("a writer", || home.path("writer").exists());
+    let line =
+        format!("ulimit -n 64; exec {} limit -q --write 1MB --pid {}", crate::common::EBB, other.0.id());
+    let mut ebb = home.command("sh").args(["-c", &line]).spawn().unwrap();
+    let children = format!("/proc/{0}/task/{0}/children", other.0.id());
+    let children = std::fs::read_to_string(children).unwrap();
+    let last = children.split_whitespace().last().unwrap().parse().unwrap();
+    until_true("a stop of the last one", || state(last) == Some('T'));
+    home.write("enough", "");
+    assert_eq!(other.0.wait().unwrap().code(), Some(0));
+    assert_eq!(ebb.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_realtime_program_is_held() {
+    let home = Home::new();
+    let line =
+        "echo $$ >pid; while [ ! -e enough ]; do dd if=/dev/zero of=f bs=64k count=32 2>/dev/null; done";
+    if !Command::new("chrt")
+        .args(["-f", "1", "true"])
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|done| done.success())
+    {
+        return eprintln!("SKIPPED: chrt -f");
+    }
+    let mut ebb = limit(&home, "-q --write 1MB", &format!("exec chrt -f 1 sh -c '{line}'")).spawn().unwrap();
+    let pid = || std::fs::read_to_string(home.path("pid")).unwrap_or_default();
+    until_true("its beginning", || pid().ends_with('\n') || ebb.try_wait().unwrap().is_some());
+    if let Some(ended) = ebb.try_wait().unwrap() {
+        return eprintln!("SKIPPED: no realtime program in a control group: {ended}");
+    }
+    let events = || {
+        let groups = std::fs::read_to_string(format!("/proc/{}/cgroup", pid().trim())).unwrap_or_default();
+        let of_two = groups.lines().find_map(|line| line.strip_prefix("0::")).map(|path| {
+            ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(|top| format!("{top}{path}/cgroup.events"))
+        });
+        of_two.into_iter().flatten().find_map(|file| std::fs::read_to_string(file).ok()).unwrap_or_default()
+    };
+    until_true("a stop", || {
+        state(pid().trim().parse().unwrap()) == Some('T') || events().contains("frozen 1")
+    });
+    home.write("enough", "");
+    assert_eq!(ebb.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_command_is_awake_after_the_end_of_its_unit() {
+    let home = Home::new();
+    let places = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+    let unit = |top: &str| format!("{top}/ebbtest-{}", std::process::id());
+    let makes = |top: &&&str| {
+        Path::new(&format!("{top}/cgroup.procs")).exists()
+            && Command::new("mkdir").arg(unit(top)).stderr(Stdio::null()).status().unwrap().success()
+            && Path::new(&unit(top)).join("cgroup.kill").exists()
+    };
+    let Some(top) = places.iter().find(makes) else { return eprintln!("SKIPPED: control groups, version 2") };
+    let unit = unit(top);
+    let line = format!("echo 0 >{unit}/cgroup.procs; exec \"$@\"");
+    let mut ebb = home.command("sh");
+    ebb.args(["-c", &line, "sh", crate::common::EBB, "limit", "-q", "--write", "1MB", "--", "sh", "-c"]);
+    let mut ebb = ebb.arg(writer(&home)).spawn().unwrap();
+    until_true("a first write", || std::fs::metadata(home.path("big")).is_ok_and(|found| found.len() > 0));
+    std::thread::sleep(Duration::from_millis(300));
+    // As systemd ends what is left in a unit.
+    assert!(
+        Command::new("sh").args(["-c", &format!("echo 1 >{unit}/cgroup.kill")]).status().unwrap().success()
+    );
+    ebb.wait().unwrap();
+    home.write("enough", "");
+    until_true("its end", || home.path("done").exists());
+    home.ebb("cleanup").output().unwrap();
+    assert_eq!(left(&home), Vec::<String>::new());
+    until_true("an empty unit", || {
+        Command::new("rmdir").arg(&unit).stderr(Stdio::null()).status().unwrap().success()
+    });
+}
+
+#[test]
 fn a_network_reader_is_held() {
     let home = Home::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -30,18 +30,21 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"))
 }
 
-/// Control groups and journals that runs have left.
-fn left(home: &Home) -> Vec<String> {
-    let groups = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/blkio", "/sys/fs/cgroup/cpu"];
+/// Journals that runs have left.
+fn journals(home: &Home) -> Vec<String> {
     let in_home = std::fs::read_dir(home.path("state/ebbtide/journals")).into_iter().flatten();
-    let journals =
-        in_home.map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned());
-    let mut left: Vec<String> = journals.collect();
-    for run in left.clone() {
-        let path = |group: &str| format!("{group}/ebbtide-{run}");
-        left.extend(groups.iter().map(|group| path(group)).filter(|path| Path::new(path).exists()));
-    }
-    left
+    in_home.map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned()).collect()
+}
+
+/// Their control groups.
+fn groups_of(home: &Home) -> Vec<String> {
+    let places = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/cpu"];
+    let all = journals(home).into_iter().flat_map(|run| places.map(|place| format!("{place}/ebbtide-{run}")));
+    all.filter(|path| Path::new(path).exists()).collect()
+}
+
+fn left(home: &Home) -> Vec<String> {
+    [journals(home), groups_of(home)].concat()
 }
 
 /// Writes a megabyte twenty times, each in a process of its own that a shell of its own has started. A read of /dev/zero may end early where
@@ -487,11 +490,9 @@ fn a_process_is_awake_after_a_kill_and_after_its_release() {
 fn what_others_started_is_left_alone() {
     let home = Home::new();
     // As a script that ends with `exec ebb limit`: what it started before is not the program's.
-    let line = format!(
-        "sleep 300 >/dev/null 2>&1 & echo $! >stranger; exec {} limit --json --write 5MB -- sh -c '{WRITES}'",
-        crate::common::EBB
-    );
-    let output = home.command("sh").args(["-c", &line]).output().unwrap();
+    let line =
+        "sleep 300 >/dev/null 2>&1 & echo $! >stranger; exec \"$0\" limit --json --write 5MB -- sh -c \"$1\"";
+    let output = home.command("sh").args(["-c", line, crate::common::EBB, WRITES]).output().unwrap();
     let stranger = std::fs::read_to_string(home.path("stranger")).unwrap().trim().parse().unwrap();
     signal("KILL", stranger);
     assert_eq!(status(&output), 0, "{}", stderr(&output));
@@ -524,13 +525,13 @@ fn a_parent_that_somebody_stopped_stays_stopped() {
     parent.0.wait().unwrap();
 }
 
-/// More processes than descriptors: the youngest is the one that writes.
+/// A writer that has more children than descriptors.
 const MANY: &str = "import os, time
 for _ in range(80):
     if os.fork() == 0:
         while not os.path.exists('enough'): time.sleep(0.2)
         os._exit(0)
-open('writer', 'w').write(str(os.getpid()) + '\n')
+open('writer', 'w')
 while not os.path.exists('enough'): open('f', 'wb').write(bytes(1 << 20))
 ";
 
@@ -538,7 +539,6 @@ while not os.path.exists('enough'): open('f', 'wb').write(bytes(1 << 20))
 fn more_processes_than_descriptors_are_held() {
     let home = Home::new();
     home.write("many.py", MANY);
-    // The writer is the parent of the rest: it is the first that is stopped, and its children come after.
     let mut other = start(&format!("cd {}; exec python3 many.py", home.path(".").display()));
     until_true("a writer", || home.path("writer").exists());
     let line =
@@ -601,8 +601,9 @@ fn a_command_is_awake_after_the_end_of_its_unit() {
     let line = format!("echo 0 >{unit}/cgroup.procs; exec \"$@\"");
     let mut ebb = home.command("sh");
     ebb.args(["-c", &line, "sh", crate::common::EBB, "limit", "-q", "--write", "1MB", "--", "sh", "-c"]);
-    let mut ebb = ebb.arg(writer(&home)).spawn().unwrap();
-    until_true("a first write", || std::fs::metadata(home.path("big")).is_ok_and(|found| found.len() > 0));
+    let mut ebb = ebb.arg(format!("echo $$ >pid; {}", writer(&home))).spawn().unwrap();
+    let pid = || std::fs::read_to_string(home.path("pid")).unwrap_or_default();
+    until_true("its beginning", || pid().ends_with('\n'));
     std::thread::sleep(Duration::from_millis(300));
     // As systemd ends what is left in a unit.
     assert!(
@@ -610,7 +611,9 @@ fn a_command_is_awake_after_the_end_of_its_unit() {
     );
     ebb.wait().unwrap();
     home.write("enough", "");
-    until_true("its end", || home.path("done").exists());
+    // It ends with the unit where its group is another hierarchy's.
+    until_true("its end", || home.path("done").exists() || state(pid().trim().parse().unwrap()).is_none());
+    until_true("the end of its group", || groups_of(&home).is_empty());
     home.ebb("cleanup").output().unwrap();
     assert_eq!(left(&home), Vec::<String>::new());
     until_true("an empty unit", || {

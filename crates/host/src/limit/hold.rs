@@ -23,7 +23,7 @@ const STOPS: [Signal; 4] = [Signal::STOP, Signal::TSTP, Signal::TTIN, Signal::TT
 /// How often, and how long between, a parent is looked at until it stands still, until it has read its signals, and until it stops itself no
 /// more.
 const STANDS: (u32, Duration) = (50, Duration::from_micros(200));
-const READS: (u32, Duration) = (10_000, Duration::from_micros(200));
+const READS: (u32, Duration) = (2_500, Duration::from_micros(200));
 const SETTLES: (u32, Duration) = (10, Duration::from_millis(10));
 /// The numbers of `kill`, `tkill` and `tgkill`: in one of them is who stops itself.
 const KILLS: [&str; 3] =
@@ -149,15 +149,21 @@ pub(super) fn settle(sys: &Sys, parents: &BTreeSet<Id>) {
 
 /// Wakes `stopped`, in the order in which they were stopped, the last one first, and `parents` that have stopped themselves.
 pub(super) fn wake_all(sys: &Sys, stopped: &[Id], parents: &BTreeSet<Id>) {
-    // One that reads signals from a file, as `script`, has that of a stop still to read: that of an end would be lost beside it. Who sleeps
-    // reads none.
+    // One that reads signals from a file, as `script`, has that of a stop still to read, and stops itself then: that of its child's end would be
+    // lost meanwhile. So it is asleep again before its child goes on.
+    let state = |pid| Process::look(sys, pid).map_or('X', |now| now.state);
     let reads = |pid| {
         let all = signals(sys, pid, "ShdPnd:") & bit(Signal::CHILD);
-        all & signals(sys, pid, "SigBlk:") != 0 && Process::look(sys, pid).is_some_and(|now| now.state != 'S')
+        all & signals(sys, pid, "SigBlk:") != 0 && state(pid) != 'S'
+    };
+    let until = |is: &dyn Fn() -> bool| {
+        (0..READS.0).take_while(|_| !is()).for_each(|_| std::thread::sleep(READS.1));
     };
     for id in stopped.iter().filter(|(pid, _)| reads(*pid)) {
         let _ = send(sys, *id, Signal::CONT.as_raw());
-        (0..READS.0).take_while(|_| reads(id.0)).for_each(|_| std::thread::sleep(READS.1));
+        until(&|| !reads(id.0) && matches!(state(id.0), 'S' | 'T' | 'Z' | 'X'));
+        rouse(sys, &BTreeSet::from([*id]));
+        until(&|| matches!(state(id.0), 'S' | 'Z' | 'X'));
     }
     for id in stopped.iter().rev() {
         let again = sent_meanwhile(sys, id.0);

@@ -110,7 +110,7 @@ pub fn serve(sys: &Sys) -> io::Result<()> {
 /// # Errors
 /// When a line is none of [`Message`]'s, or a group cannot be removed; everything else is awake.
 pub fn guard(sys: &Sys, pipe: impl BufRead) -> io::Result<()> {
-    let (mut stopped, mut parents): (Vec<(u32, u64)>, BTreeSet<(u32, u64)>) = Default::default();
+    let (mut stopped, mut parents) = (Vec::new(), BTreeSet::new());
     let mut groups = Vec::new();
     let mut result = Ok(());
     for line in pipe.split(b'\n') {

@@ -1,6 +1,6 @@
 //! What `ebb limit` says: how it holds a program, and how it went.
 
-use ebbtide_host::limit::group::{Brake, MAX};
+use ebbtide_host::limit::group::Means;
 use ebbtide_model::limit::{Kind, Limits};
 use ebbtide_model::units::{format_bytes, format_count, format_throughput};
 use ebbtide_runner::limit::{Course, End, LimitMethods, Target};
@@ -9,21 +9,20 @@ use serde_json::{Map, Value, json};
 /// What is held, and how, in a sentence; what else there is to say of it is in the JSON.
 pub fn begins(limits: &Limits, ways: &LimitMethods) -> String {
     let each = limits.set().map(|(_, name, limit)| format!("{name} {}", format_throughput(limit as f64)));
-    let stops = match ways.brake {
-        Some((_, Brake::Processor)) => "little time of the processor, which ends no call early",
-        Some((_, Brake::Freezer)) => "the freezer",
+    let stops = match ways.means {
+        Some(Means::Processor) => "little time of the processor, which ends no call early",
+        Some(Means::Freezer) => "the freezer",
         None => "signals",
     };
-    let kernel = ways.kernel.map(|_| format!("{MAX} and ")).unwrap_or_default();
-    format!("holding {} by {kernel}{stops}", each.collect::<Vec<_>>().join(", "))
+    format!("holding {} by {stops}", each.collect::<Vec<_>>().join(", "))
 }
 
 /// What a stop does to calls that are under way, where it does anything.
 pub fn warning(ways: &LimitMethods) -> Option<&'static str> {
-    (!matches!(ways.brake, Some((_, Brake::Processor)))).then_some(
+    (ways.means != Some(Means::Processor)).then_some(
         "a stop ends some calls early: reads of /dev/zero and /dev/urandom, writes to pipes and sockets. A program that takes \
          a short one for a whole one then writes less and says nothing. dd does so where it has a count: give it \
-         iflag=fullblock. As root and for a command, a control group with the controller cpu ends no call early",
+         iflag=fullblock. As root, for a command and since Linux 6.18, a control group with the controller cpu ends no call early",
     )
 }
 
@@ -42,11 +41,7 @@ pub fn ended(limits: &Limits, course: &Course) -> Vec<String> {
     for (kind, name, limit) in limits.set() {
         let (moved, (rate, above)) = (bytes(course.moved[kind]), rate(limit, course, kind));
         let limit = format_throughput(limit as f64);
-        let mut line = format!("{name} {moved} in {elapsed:.1} s: {} of {limit}", format_throughput(rate));
-        if let Some(seen) = course.by_kernel.filter(|_| kind != Kind::Net) {
-            line += &format!("; {MAX} saw {}", bytes(seen[kind]));
-        }
-        lines.push(line);
+        lines.push(format!("{name} {moved} in {elapsed:.1} s: {} of {limit}", format_throughput(rate)));
         lines.extend(above.map(|above| {
             format!(
                 "{name} ended {} above its limit: that much passed before a stop took effect, and it ended before it was paid for",
@@ -65,10 +60,9 @@ pub fn ended(limits: &Limits, course: &Course) -> Vec<String> {
 pub fn json(limits: &Limits, target: &Target, end: End, course: &Course, ways: &LimitMethods) -> Value {
     let each = limits.set().map(|(kind, name, limit)| {
         let (rate, above) = rate(limit, course, kind);
-        let seen = course.by_kernel.filter(|_| kind != Kind::Net).map(|seen| seen[kind]);
         let value = json!({
             "limit_per_second": limit, "moved": course.moved[kind], "per_second": rate,
-            "above_limit": above.unwrap_or(0), "exceeded": above.is_some(), "seen_by_kernel_limit": seen,
+            "above_limit": above.unwrap_or(0), "exceeded": above.is_some(),
         });
         (name.to_owned(), value)
     });
@@ -90,10 +84,9 @@ pub fn json(limits: &Limits, target: &Target, end: End, course: &Course, ways: &
         "status": status,
         "signal": signal,
         "released": matches!(end, End::Released(_)),
-        "kernel_limit": ways.kernel.map(|devices| json!({ "name": MAX, "devices": devices })),
-        "stopped_by": match ways.brake {
-            Some((_, Brake::Processor)) => "processor",
-            Some((_, Brake::Freezer)) => "freezer",
+        "stopped_by": match ways.means {
+            Some(Means::Processor) => "processor",
+            Some(Means::Freezer) => "freezer",
             None => "signals",
         },
         "why": ways.why,

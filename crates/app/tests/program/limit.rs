@@ -30,18 +30,21 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"))
 }
 
-/// Control groups and journals that runs have left.
-fn left(home: &Home) -> Vec<String> {
-    let groups = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/blkio", "/sys/fs/cgroup/cpu"];
+/// Journals that runs have left.
+fn journals(home: &Home) -> Vec<String> {
     let in_home = std::fs::read_dir(home.path("state/ebbtide/journals")).into_iter().flatten();
-    let journals =
-        in_home.map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned());
-    let mut left: Vec<String> = journals.collect();
-    for run in left.clone() {
-        let path = |group: &str| format!("{group}/ebbtide-{run}");
-        left.extend(groups.iter().map(|group| path(group)).filter(|path| Path::new(path).exists()));
-    }
-    left
+    in_home.map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned()).collect()
+}
+
+/// Their control groups.
+fn groups_of(home: &Home) -> Vec<String> {
+    let places = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/cpu"];
+    let all = journals(home).into_iter().flat_map(|run| places.map(|place| format!("{place}/ebbtide-{run}")));
+    all.filter(|path| Path::new(path).exists()).collect()
+}
+
+fn left(home: &Home) -> Vec<String> {
+    [journals(home), groups_of(home)].concat()
 }
 
 /// Writes a megabyte twenty times, each in a process of its own that a shell of its own has started. A read of /dev/zero may end early where
@@ -481,6 +484,141 @@ fn a_process_is_awake_after_a_kill_and_after_its_release() {
     other.0.wait().unwrap();
     assert_eq!(ebb.wait().unwrap().code(), Some(0));
     let _ = std::fs::remove_file(format!("/var/tmp/{pid}"));
+}
+
+#[test]
+fn what_others_started_is_left_alone() {
+    let home = Home::new();
+    // As a script that ends with `exec ebb limit`: what it started before is not the program's.
+    let line =
+        "sleep 300 >/dev/null 2>&1 & echo $! >stranger; exec \"$0\" limit --json --write 5MB -- sh -c \"$1\"";
+    let output = home.command("sh").args(["-c", line, crate::common::EBB, WRITES]).output().unwrap();
+    let stranger = std::fs::read_to_string(home.path("stranger")).unwrap().trim().parse().unwrap();
+    signal("KILL", stranger);
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
+    assert!(!stderr(&output).contains("running"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_parent_that_somebody_stopped_stays_stopped() {
+    let home = Home::new();
+    let script =
+        "echo $$ >child; while [ ! -e enough ]; do dd if=/dev/zero of=f bs=64k count=32 2>/dev/null; done";
+    let line = format!("cd {}; sh -c '{script}'; touch done", home.path(".").display());
+    let mut parent = start(&line);
+    let child = || std::fs::read_to_string(home.path("child")).unwrap_or_default();
+    until_true("a child", || child().ends_with('\n'));
+    let pid: u32 = child().trim().parse().unwrap();
+    let mut ebb = home.interruptible(&format!("limit -q --write 1MB --pid {pid}")).spawn().unwrap();
+    until_true("a stop", || state(pid) == Some('T'));
+    signal("STOP", parent.0.id());
+    for _ in 0..2 {
+        until_true("its going on", || state(pid) != Some('T'));
+        until_true("a stop", || state(pid) == Some('T'));
+    }
+    assert_eq!(state(parent.0.id()), Some('T'));
+    home.write("enough", "");
+    assert_eq!(ebb.wait().unwrap().code(), Some(0));
+    assert_eq!(state(parent.0.id()), Some('T'));
+    signal("CONT", parent.0.id());
+    until_true("its end", || home.path("done").exists());
+    parent.0.wait().unwrap();
+}
+
+/// A writer that has more children than descriptors.
+const MANY: &str = "import os, time
+for _ in range(80):
+    if os.fork() == 0:
+        while not os.path.exists('enough'): time.sleep(0.2)
+        os._exit(0)
+open('writer', 'w')
+while not os.path.exists('enough'): open('f', 'wb').write(bytes(1 << 20))
+";
+
+#[test]
+fn more_processes_than_descriptors_are_held() {
+    let home = Home::new();
+    home.write("many.py", MANY);
+    let mut other = start(&format!("cd {}; exec python3 many.py", home.path(".").display()));
+    until_true("a writer", || home.path("writer").exists());
+    let line =
+        format!("ulimit -n 64; exec {} limit -q --write 1MB --pid {}", crate::common::EBB, other.0.id());
+    let mut ebb = home.command("sh").args(["-c", &line]).spawn().unwrap();
+    let children = format!("/proc/{0}/task/{0}/children", other.0.id());
+    let children = std::fs::read_to_string(children).unwrap();
+    let last = children.split_whitespace().last().unwrap().parse().unwrap();
+    until_true("a stop of the last one", || state(last) == Some('T'));
+    home.write("enough", "");
+    assert_eq!(other.0.wait().unwrap().code(), Some(0));
+    assert_eq!(ebb.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_realtime_program_is_held() {
+    let home = Home::new();
+    let line =
+        "echo $$ >pid; while [ ! -e enough ]; do dd if=/dev/zero of=f bs=64k count=32 2>/dev/null; done";
+    if !Command::new("chrt")
+        .args(["-f", "1", "true"])
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|done| done.success())
+    {
+        return eprintln!("SKIPPED: chrt -f");
+    }
+    let mut ebb = limit(&home, "-q --write 1MB", &format!("exec chrt -f 1 sh -c '{line}'")).spawn().unwrap();
+    let pid = || std::fs::read_to_string(home.path("pid")).unwrap_or_default();
+    until_true("its beginning", || pid().ends_with('\n') || ebb.try_wait().unwrap().is_some());
+    if let Some(ended) = ebb.try_wait().unwrap() {
+        return eprintln!("SKIPPED: no realtime program in a control group: {ended}");
+    }
+    let events = || {
+        let groups = std::fs::read_to_string(format!("/proc/{}/cgroup", pid().trim())).unwrap_or_default();
+        let of_two = groups.lines().find_map(|line| line.strip_prefix("0::")).map(|path| {
+            ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(|top| format!("{top}{path}/cgroup.events"))
+        });
+        of_two.into_iter().flatten().find_map(|file| std::fs::read_to_string(file).ok()).unwrap_or_default()
+    };
+    until_true("a stop", || {
+        state(pid().trim().parse().unwrap()) == Some('T') || events().contains("frozen 1")
+    });
+    home.write("enough", "");
+    assert_eq!(ebb.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_command_is_awake_after_the_end_of_its_unit() {
+    let home = Home::new();
+    let places = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+    let unit = |top: &str| format!("{top}/ebbtest-{}", std::process::id());
+    let makes = |top: &&&str| {
+        Path::new(&format!("{top}/cgroup.procs")).exists()
+            && Command::new("mkdir").arg(unit(top)).stderr(Stdio::null()).status().unwrap().success()
+            && Path::new(&unit(top)).join("cgroup.kill").exists()
+    };
+    let Some(top) = places.iter().find(makes) else { return eprintln!("SKIPPED: control groups, version 2") };
+    let unit = unit(top);
+    let line = format!("echo 0 >{unit}/cgroup.procs; exec \"$@\"");
+    let mut ebb = home.command("sh");
+    ebb.args(["-c", &line, "sh", crate::common::EBB, "limit", "-q", "--write", "1MB", "--", "sh", "-c"]);
+    let mut ebb = ebb.arg(format!("echo $$ >pid; {}", writer(&home))).spawn().unwrap();
+    let pid = || std::fs::read_to_string(home.path("pid")).unwrap_or_default();
+    until_true("its beginning", || pid().ends_with('\n'));
+    std::thread::sleep(Duration::from_millis(300));
+    // As systemd ends what is left in a unit.
+    assert!(
+        Command::new("sh").args(["-c", &format!("echo 1 >{unit}/cgroup.kill")]).status().unwrap().success()
+    );
+    ebb.wait().unwrap();
+    home.write("enough", "");
+    // It ends with the unit where its group is another hierarchy's.
+    until_true("its end", || home.path("done").exists() || state(pid().trim().parse().unwrap()).is_none());
+    until_true("the end of its group", || groups_of(&home).is_empty());
+    home.ebb("cleanup").output().unwrap();
+    assert_eq!(left(&home), Vec::<String>::new());
+    until_true("an empty unit", || {
+        Command::new("rmdir").arg(&unit).stderr(Stdio::null()).status().unwrap().success()
+    });
 }
 
 #[test]

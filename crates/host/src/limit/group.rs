@@ -1,168 +1,118 @@
-//! A control group of one's own: made, entered, limited, held, read and removed (Documentation/admin-guide/cgroup-v2.rst).
+//! A control group of one's own: made, entered, held and removed (Documentation/admin-guide/cgroup-v2.rst).
 
-use crate::observe::group_limits::counted;
+use crate::limit::tree::is_realtime;
 use crate::observe::waits::directory;
 use crate::probe::tables;
 use crate::sys::{self, Sys};
 use ebbtide_door::kernel;
-use ebbtide_model::limit::{Counts, Kind, Limits};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The file of the kernel's limits.
-pub const MAX: &str = "io.max";
 /// How long is waited for processes that were moved, or are ending, to leave a group.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// A hierarchy in which groups can be made.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hierarchy {
-    /// Version 1's of this controller, or version 2.
-    pub controller: Option<&'static str>,
-    /// The group in which others are made: the uppermost that is visible.
-    pub top: PathBuf,
-    /// The group that this process is in.
-    pub own: PathBuf,
-}
-
-impl Hierarchy {
-    /// Version 2, then version 1's of `cpu`, where they are mounted.
-    pub fn all(sys: &Sys) -> Vec<Hierarchy> {
-        let mounts = tables::mounts_of(sys);
-        let own = sys::text(&sys.proc.join("self/cgroup")).unwrap_or_default();
-        let of = |controller: Option<&'static str>| {
-            let (own, top) = directory(sys, &mounts, &own, controller)?;
-            Some(Hierarchy { controller, top, own })
-        };
-        [None, Some("cpu")].into_iter().filter_map(of).collect()
-    }
-}
-
-/// Whole devices that nothing stands on, by number: what goes to a device below others is counted above.
-pub fn devices(sys: &Sys) -> Vec<String> {
-    let block = sys.sys.join("block");
-    let is_top = |place: &PathBuf| {
-        sys::number::<u64>(&place.join("size")).is_some_and(|sectors| sectors > 0)
-            && sys::names(&place.join("holders")).is_empty()
-    };
-    let places = sys::names(&block).into_iter().map(|name| block.join(name));
-    places.filter(is_top).filter_map(|place| sys::word(&place.join("dev"))).collect()
-}
-
-/// A group that was made.
-#[derive(Debug)]
-pub struct Group {
-    /// Its directory.
-    pub path: PathBuf,
-    /// The group that who is left in it goes on in.
-    home: PathBuf,
-    /// Devices that are limited in it.
-    pub limited: Vec<String>,
-    /// Bytes written in a second, as it is set.
-    writes: Option<u64>,
-}
-
-impl Group {
-    /// Makes the group `path` in the uppermost one of `hierarchy`.
-    ///
-    /// # Errors
-    /// When this user may not, or there is one.
-    pub fn make(path: &Path, hierarchy: Hierarchy) -> io::Result<Group> {
-        kernel::make_group(path)?;
-        Ok(Group { path: path.to_owned(), home: hierarchy.own, limited: Vec::new(), writes: None })
-    }
-
-    /// Sets `limits` of storage on those of `devices` that take them.
-    ///
-    /// # Errors
-    /// Why none does.
-    pub fn limit(&mut self, limits: &Limits, devices: &[String]) -> io::Result<()> {
-        let mut refused = ErrorKind::NotFound.into();
-        let value =
-            |key, value: Option<u64>| value.map(|value| format!(" {key}={value}")).unwrap_or_default();
-        let line = value("rbps", limits.of(Kind::Read)) + &value("wbps", limits.of(Kind::Write));
-        for device in devices {
-            match kernel::write_attribute(&self.path.join(MAX), &format!("{device}{line}"), false) {
-                Ok(()) => self.limited.push(device.clone()),
-                Err(error) => refused = error,
-            }
-        }
-        self.writes = limits.of(Kind::Write);
-        if self.limited.is_empty() { Err(refused) } else { Ok(()) }
-    }
-
-    /// Lets it write this many bytes in a second to each device that is limited.
-    pub fn let_write(&mut self, limit: u64) {
-        if self.writes.replace(limit) != Some(limit) {
-            for device in &self.limited {
-                // What cannot be set is held twice.
-                let _ =
-                    kernel::write_attribute(&self.path.join(MAX), &format!("{device} wbps={limit}"), false);
-            }
-        }
-    }
-
-    /// What it has passed to the devices that are limited.
-    pub fn counts(&self) -> Counts {
-        let each = self.limited.iter().filter_map(|device| counted(&self.path, true, device));
-        each.fold(Counts::default(), |sum, [_, _, read, written]| sum.plus(Counts([read, written, 0])))
-    }
-
-    /// Removes it.
-    ///
-    /// # Errors
-    /// When it cannot be removed.
-    pub fn remove(&self) -> io::Result<()> {
-        clear(&self.path, &self.home)
-    }
-}
-
 const PROCESSES: &str = "cgroup.procs";
+/// The first version that takes the processor from a task only on its way out of the kernel. An earlier one may stop it while it holds a
+/// lock of the kernel's, or a file system's journal, for which neighbours then wait.
+const THROTTLES_OUTSIDE: (u32, u32) = (6, 18);
 
 /// How all that is in a group is made to stand still.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Brake {
+pub enum Means {
     /// It gets the least of the processor that the kernel gives: a thousandth. No call is interrupted.
     Processor,
-    /// It is frozen, version 1 or 2, as by a signal: a call that is under way may end early.
+    /// It is frozen, as by a signal: a call that is under way may end early.
     Freezer,
 }
 
-/// Files with what makes a group stand still and what lets it go on, the best first.
-const BRAKES: [(&str, Brake, &str, &str); 3] = [
-    ("cpu.max", Brake::Processor, "1000 1000000", "max 100000"),
-    ("cpu.cfs_quota_us", Brake::Processor, "1000", "-1"),
-    ("cgroup.freeze", Brake::Freezer, "1", "0"),
+/// The means with version 1's controller or version 2, the file, and what is written there to stop and to go on.
+type Brake = (Means, Option<&'static str>, &'static str, &'static str, &'static str);
+/// The best first.
+const BRAKES: [Brake; 3] = [
+    (Means::Processor, None, "cpu.max", "1000 1000000", "max 100000"),
+    (Means::Processor, Some("cpu"), "cpu.cfs_quota_us", "1000", "-1"),
+    (Means::Freezer, None, "cgroup.freeze", "1", "0"),
 ];
 /// Where version 1 has the time in which the quota is used; the longest that it takes, in microseconds.
 const PERIOD_OF_ONE: (&str, &str) = ("cpu.cfs_period_us", "1000000");
 
-/// The best of them that the group `path` has.
-fn best(path: &Path) -> Option<&'static (&'static str, Brake, &'static str, &'static str)> {
-    BRAKES.iter().find(|(file, ..)| path.join(file).exists())
+/// This process's group and the uppermost one that is visible, of version 2 or of a version 1's `controller`.
+fn groups(sys: &Sys, controller: Option<&str>) -> Option<(PathBuf, PathBuf)> {
+    let own = sys::text(&sys.proc.join("self/cgroup")).unwrap_or_default();
+    directory(sys, &tables::mounts_of(sys), &own, controller)
 }
 
-/// The way in which the group `path` can be made to stand still.
-pub fn brake(path: &Path) -> Option<Brake> {
-    best(path).map(|(_, brake, ..)| *brake)
-}
-
-/// Makes all that is in the group `path` stand still, or lets it go on.
-///
-/// # Errors
-/// When the group is gone, it has no brake, or the kernel refuses.
-pub fn hold(path: &Path, holds: bool) -> io::Result<()> {
-    let (file, _, stop, go) = best(path).ok_or(ErrorKind::NotFound)?;
-    let (period, longest) = PERIOD_OF_ONE;
-    if holds && path.join(period).exists() {
-        kernel::write_attribute(&path.join(period), longest, false)?;
+/// Takes this process out of whatever unit it is in, where it may: one that is stopped ends all that is in its group.
+pub fn leave_unit(sys: &Sys) {
+    for (_, top) in [None, Some("name=systemd")].into_iter().filter_map(|one| groups(sys, one)) {
+        // Who may not has nowhere else to be.
+        let _ = kernel::write_attribute(&top.join(PROCESSES), "0", false);
     }
-    kernel::write_attribute(&path.join(file), if holds { stop } else { go }, false)
+}
+
+/// A group that can be made to stand still.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// Its directory.
+    pub path: PathBuf,
+    /// The group that who is left in it goes on in.
+    pub home: PathBuf,
+    brake: &'static Brake,
+}
+
+impl Group {
+    /// Those called `name` that could be made here, the best first.
+    pub fn possible(sys: &Sys, name: &str) -> Vec<Group> {
+        let release = sys::word(&sys.proc.join("sys/kernel/osrelease")).unwrap_or_default();
+        let mut numbers =
+            release.split(|letter: char| !letter.is_ascii_digit()).map_while(|part| part.parse().ok());
+        let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+        let may = |brake: &&Brake| brake.0 == Means::Freezer || version >= THROTTLES_OUTSIDE;
+        let group = |brake: &'static Brake| {
+            let (home, top) = groups(sys, brake.1)?;
+            Some(Group { path: top.join(name), home, brake })
+        };
+        BRAKES.iter().filter(may).filter_map(group).collect()
+    }
+
+    /// How it is made to stand still.
+    pub fn means(&self) -> Means {
+        self.brake.0
+    }
+
+    /// Makes it.
+    ///
+    /// # Errors
+    /// When this user may not, there is one, or it cannot be made to stand still.
+    pub fn make(&self) -> io::Result<()> {
+        kernel::make_group(&self.path)?;
+        let (period, longest) = PERIOD_OF_ONE;
+        let ready = match self.brake.1 {
+            Some(_) => kernel::write_attribute(&self.path.join(period), longest, false),
+            None => Ok(()),
+        };
+        // As nobody is in it yet, going on changes nothing.
+        ready.and_then(|()| self.hold(false)).inspect_err(|_| drop(kernel::remove_group(&self.path)))
+    }
+
+    /// Makes all that is in it stand still, or lets it go on.
+    ///
+    /// # Errors
+    /// When it is gone, or the kernel refuses.
+    pub fn hold(&self, holds: bool) -> io::Result<()> {
+        let (.., file, stop, go) = self.brake;
+        kernel::write_attribute(&self.path.join(file), if holds { stop } else { go }, false)
+    }
+
+    /// The processes that it makes stand still: what is realtime does not share the processor.
+    pub fn held(&self, sys: &Sys) -> Vec<u32> {
+        let is_held = |pid: &u32| self.means() == Means::Freezer || !is_realtime(sys, *pid);
+        processes(&self.path).into_iter().filter(is_held).collect()
+    }
 }
 
 /// The processes in the group `path` itself.
-pub fn processes(path: &Path) -> Vec<u32> {
+fn processes(path: &Path) -> Vec<u32> {
     let list = sys::text(&path.join(PROCESSES)).unwrap_or_default();
     list.lines().filter_map(|line| line.trim().parse().ok()).collect()
 }
@@ -188,8 +138,8 @@ pub fn remove_to(path: &Path, home: &Path) -> io::Result<bool> {
 }
 
 fn clear(path: &Path, home: &Path) -> io::Result<()> {
-    if brake(path).is_some() {
-        hold(path, false)?;
+    for (.., file, _, go) in BRAKES.iter().filter(|(.., file, _, _)| path.join(file).exists()) {
+        kernel::write_attribute(&path.join(file), go, false)?;
     }
     let begin = Instant::now();
     loop {
@@ -217,34 +167,29 @@ mod tests {
     use crate::testing::unpack;
 
     #[test]
-    fn both_versions_are_found_where_they_are_mounted() {
-        let root = unpack(
-            "f /proc/self/mountinfo\n|33 31 0:30 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu\n\
-             |41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n\
-             f /proc/self/cgroup\n|7:cpu:/load\n|0::/user.slice\n",
-        );
-        let found = Hierarchy::all(&Sys::below(root.path()));
-        let place = |path: &str| root.path().join("sys/fs/cgroup").join(path);
-        assert_eq!(
-            found[0],
-            Hierarchy { controller: None, top: place("unified"), own: place("unified/user.slice") }
-        );
-        assert_eq!(
-            found[1],
-            Hierarchy { controller: Some("cpu"), top: place("cpu"), own: place("cpu/load") }
-        );
-        assert_eq!(found.len(), 2);
-    }
-
-    #[test]
-    fn what_stands_on_nothing_else_s_behalf_is_limited() {
-        let root = unpack(
-            "f /sys/block/vda/dev\n|254:0\nf /sys/block/vda/size\n|8\nd /sys/block/vda/holders\n\
-             f /sys/block/vdb/dev\n|254:16\nf /sys/block/vdb/size\n|8\nf /sys/block/vdb/holders/md0\n|\n\
-             f /sys/block/md0/dev\n|9:0\nf /sys/block/md0/size\n|8\nd /sys/block/md0/holders\n\
-             f /sys/block/loop0/dev\n|7:0\nf /sys/block/loop0/size\n|0\n",
-        );
-        assert_eq!(devices(&Sys::below(root.path())), ["9:0", "254:0"]);
+    fn the_processor_is_taken_only_where_that_stops_nobody_in_the_kernel() {
+        let possible = |release: &str| {
+            let root = unpack(&format!(
+                "f /proc/self/mountinfo\n|33 31 0:30 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu\n\
+                 |41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n\
+                 f /proc/self/cgroup\n|7:cpu:/load\n|0::/user.slice\n\
+                 f /proc/sys/kernel/osrelease\n|{release}\n"
+            ));
+            let place = root.path().join("sys/fs/cgroup");
+            let found = Group::possible(&Sys::below(root.path()), "g");
+            let short =
+                |path: &PathBuf| path.strip_prefix(&place).expect("below").to_string_lossy().into_owned();
+            found.iter().map(|one| (one.means(), short(&one.path), short(&one.home))).collect::<Vec<_>>()
+        };
+        let row = |means, path: &str, home: &str| (means, path.to_owned(), home.to_owned());
+        let two = |means| row(means, "unified/g", "unified/user.slice");
+        let all = [two(Means::Processor), row(Means::Processor, "cpu/g", "cpu/load"), two(Means::Freezer)];
+        for release in ["6.18.0", "6.18.44-fc-v657", "7.0.1-2-amd64"] {
+            assert_eq!(possible(release), all, "{release}");
+        }
+        for release in ["6.17.13+deb13-amd64", "5.14.0-503.el9.x86_64", "4.18.0", "?"] {
+            assert_eq!(possible(release), [two(Means::Freezer)], "{release}");
+        }
     }
 
     #[test]

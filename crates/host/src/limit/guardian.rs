@@ -1,14 +1,15 @@
 //! A process that wakes what this one has stopped, when this one is killed.
 //!
 //! It reads from a pipe what is about to be stopped and made, before that happens. When the pipe ends without a farewell, the other
-//! end was killed: then it wakes all that it was told of, and nobody else. It is in a session of its own, so that no key of
-//! a terminal's and no signal to a group reaches it.
+//! end was killed: then it wakes all that it was told of, and nobody else. It is in a session of its own, and as root in no unit, so that no
+//! key of a terminal's, no signal to a group and no end of a unit reaches it.
 
 use super::group;
 use super::hold;
 use crate::sys::Sys;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::io::{self, BufRead, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -21,7 +22,14 @@ pub const GUARDIAN: &str = "limit-guardian";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Message {
-    /// This process is about to be stopped, or may stop itself when its child is.
+    /// The child of this process is about to be stopped: it may stop itself then.
+    Parent {
+        /// Process ID.
+        pid: u32,
+        /// When it began, in clock ticks since boot.
+        start: u64,
+    },
+    /// This process is about to be stopped.
     Stopping {
         /// Process ID.
         pid: u32,
@@ -63,11 +71,6 @@ impl Guardian {
         Guardian(None)
     }
 
-    /// Its process number.
-    pub fn pid(&self) -> Option<u32> {
-        self.0.as_ref().map(Child::id)
-    }
-
     /// Tells it.
     ///
     /// # Errors
@@ -98,6 +101,7 @@ pub fn serve(sys: &Sys) -> io::Result<()> {
     // What ends everybody of a unit or a session leaves it: only the end of its pipe says that nobody else wakes the program.
     let ending = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::USR1, Signal::USR2];
     ebbtide_sys::signals::ignore(&ending.map(Signal::as_raw))?;
+    group::leave_unit(sys);
     guard(sys, io::stdin().lock())
 }
 
@@ -106,11 +110,12 @@ pub fn serve(sys: &Sys) -> io::Result<()> {
 /// # Errors
 /// When a line is none of [`Message`]'s, or a group cannot be removed; everything else is awake.
 pub fn guard(sys: &Sys, pipe: impl BufRead) -> io::Result<()> {
-    let mut stopped: Vec<(u32, u64)> = Vec::new();
+    let (mut stopped, mut parents) = (Vec::new(), BTreeSet::new());
     let mut groups = Vec::new();
     let mut result = Ok(());
     for line in pipe.split(b'\n') {
         match line.and_then(|line| Ok(serde_json::from_slice(&line)?)) {
+            Ok(Message::Parent { pid, start }) => drop(parents.insert((pid, start))),
             Ok(Message::Stopping { pid, start }) => stopped.push((pid, start)),
             Ok(Message::Woke) => stopped.clear(),
             Ok(Message::Group { path, home }) => groups.push((path, home)),
@@ -125,7 +130,8 @@ pub fn guard(sys: &Sys, pipe: impl BufRead) -> io::Result<()> {
     for (path, home) in groups {
         result = group::remove_to(&path, &home).map(drop).and(result);
     }
-    hold::wake_all(sys, &stopped);
+    hold::wake_all(sys, &stopped, &parents);
+    hold::settle(sys, &parents);
     result
 }
 
@@ -140,7 +146,7 @@ mod tests {
         let sys = Sys::host();
         let mut child = Command::new("sleep").arg("60").spawn().expect("starts");
         let process = Process::look(&sys, child.id()).expect("it runs");
-        hold::send(&sys, process.pid, process.start, Signal::STOP.as_raw()).expect("sends");
+        hold::send(&sys, process.id(), Signal::STOP.as_raw()).expect("sends");
         let begin = Instant::now();
         let state = || Process::look(&sys, child.id()).expect("is there").state;
         while state() != 'T' {

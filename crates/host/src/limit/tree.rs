@@ -36,6 +36,11 @@ pub struct Process {
 }
 
 impl Process {
+    /// Number and beginning are one process.
+    pub fn id(&self) -> (u32, u64) {
+        (self.pid, self.start)
+    }
+
     /// The process `pid`, where there is one.
     pub fn look(sys: &Sys, pid: u32) -> Option<Process> {
         parse(&sys::text(&sys.proc.join(pid.to_string()).join("stat"))?)
@@ -68,6 +73,13 @@ fn parse(stat: &str) -> Option<Process> {
     })
 }
 
+/// Whether one of the threads of the process `pid` has a realtime policy (`SCHED_FIFO`, `SCHED_RR`, `SCHED_DEADLINE`).
+pub fn is_realtime(sys: &Sys, pid: u32) -> bool {
+    let tasks = sys.proc.join(pid.to_string()).join("task");
+    let policy = |task: String| Stat::parse(&sys::text(&tasks.join(task).join("stat"))?)?.policy();
+    sys::names(&tasks).into_iter().filter_map(policy).any(|policy| matches!(policy, 1 | 2 | 6))
+}
+
 /// What `/proc/PID/io` says, and that of a thread in the same way.
 fn io(text: &str) -> Option<Counts> {
     Some(Counts([process::io(text, "read_bytes")?, process::io(text, "write_bytes")?, 0]))
@@ -86,25 +98,32 @@ pub fn waited(sys: &Sys) -> Counts {
 #[derive(Debug)]
 pub struct Tree {
     sys: Sys,
-    /// The children of this process belong to it, but for its guardian; it adopts those that lose their parent.
-    guardian: Option<u32>,
+    /// The children of this process belong to it, but for strangers; it adopts those that lose their parent.
     is_own: bool,
+    /// Children that this process had before, and theirs.
+    strangers: BTreeMap<u32, u64>,
     known: BTreeMap<u32, (Process, Counts)>,
     told: BTreeSet<(u32, u64)>,
 }
 
 impl Tree {
-    /// `process`, and what it has started and starts; without one, what this process starts from now on, but for `guardian`.
+    /// `process`, and what it has started and starts; without one, what this process starts from now on.
     ///
     /// # Errors
     /// When the kernel does not list children.
-    pub fn new(sys: &Sys, process: Option<Process>, guardian: Option<u32>) -> io::Result<Tree> {
+    pub fn new(sys: &Sys, process: Option<Process>) -> io::Result<Tree> {
         if !sys.proc.join("thread-self/children").exists() {
             return Err(io::Error::other("this kernel does not list children (CONFIG_PROC_CHILDREN)"));
         }
         let is_own = process.is_none();
         let known = process.map(|process| (process.pid, (process, Counts::default()))).into_iter().collect();
-        Ok(Tree { sys: sys.clone(), guardian, is_own, known, told: BTreeSet::new() })
+        let (strangers, told) = (BTreeMap::new(), BTreeSet::new());
+        let mut tree = Tree { sys: sys.clone(), is_own, strangers, known, told };
+        if is_own {
+            let strangers = tree.walk(tree.children(std::process::id()));
+            tree.strangers = strangers.into_iter().map(|(process, _)| process.id()).collect();
+        }
+        Ok(tree)
     }
 
     /// The process numbers that belong to it, as of the last look.
@@ -125,21 +144,19 @@ impl Tree {
     /// way round it would count twice, by itself and with its parent.
     pub fn look(&mut self) -> (Vec<Member>, Vec<String>) {
         // Numbers are used again.
-        let lives =
-            |known: &Process| Process::look(&self.sys, known.pid).is_some_and(|now| now.start == known.start);
-        let known = self.alive().into_iter().filter(lives).map(|known| known.pid);
-        let mut queue = VecDeque::from_iter(known);
-        let before = std::mem::take(&mut self.known);
+        let lives = |pid, start| Process::look(&self.sys, pid).is_some_and(|now| now.start == start);
+        let strangers = std::mem::take(&mut self.strangers).into_iter();
+        let strangers = strangers.filter(|(pid, start)| lives(*pid, *start)).map(|(pid, _)| pid).collect();
+        self.strangers = self.walk(strangers).into_iter().map(|(process, _)| process.id()).collect();
+        let known = self.alive().into_iter().filter(|known| lives(known.pid, known.start));
+        let mut roots: Vec<u32> = known.map(|known| known.pid).collect();
         if self.is_own {
-            let children = self.children(std::process::id()).into_iter();
-            queue.extend(children.filter(|child| Some(*child) != self.guardian));
+            roots.extend(self.children(std::process::id()));
         }
+        let before = std::mem::take(&mut self.known);
         let (mut members, mut uncounted) = (Vec::new(), Vec::new());
-        while let Some(pid) = queue.pop_front() {
-            let Some(process) = Process::look(&self.sys, pid) else { continue };
-            if self.known.contains_key(&pid) {
-                continue;
-            }
+        for (process, children) in self.walk(roots) {
+            let pid = process.pid;
             let start = process.start;
             let counts = sys::text(&self.sys.proc.join(pid.to_string()).join("io")).as_deref().and_then(io);
             // It may have ended since it was looked at.
@@ -147,7 +164,6 @@ impl Tree {
             let is_foreign = counts.is_none() && lives();
             let known = before.get(&pid).filter(|(known, _)| known.start == start);
             let counts = counts.or(known.map(|(_, counts)| *counts)).unwrap_or_default();
-            let children = self.children(pid);
             let forgets =
                 !children.is_empty() && signals(&self.sys, pid, "SigIgn:") & bit(Signal::CHILD) != 0;
             if (is_foreign || forgets) && self.told.insert((pid, start)) {
@@ -162,9 +178,24 @@ impl Tree {
             }
             members.push(Member { pid, start, parent: process.parent, counts, forgets });
             self.known.insert(pid, (process, counts));
-            queue.extend(children);
         }
         (members, uncounted)
+    }
+
+    /// The processes `roots` and all below them, each with its children, but for strangers.
+    fn walk(&self, roots: Vec<u32>) -> Vec<(Process, Vec<u32>)> {
+        let (mut queue, mut seen) = (VecDeque::from(roots), BTreeSet::new());
+        let mut found = Vec::new();
+        while let Some(pid) = queue.pop_front() {
+            if self.strangers.contains_key(&pid) || !seen.insert(pid) {
+                continue;
+            }
+            let Some(process) = Process::look(&self.sys, pid) else { continue };
+            let children = self.children(pid);
+            queue.extend(&children);
+            found.push((process, children));
+        }
+        found
     }
 
     fn children(&self, pid: u32) -> Vec<u32> {
@@ -218,7 +249,7 @@ mod tests {
         let mut shell =
             Command::new("sh").args(["-c", &script]).stdout(Stdio::null()).spawn().expect("starts");
         let sys = Sys::host();
-        let mut tree = Tree::new(&sys, Process::look(&sys, shell.id()), None).expect("lists");
+        let mut tree = Tree::new(&sys, Process::look(&sys, shell.id())).expect("lists");
         let begin = Instant::now();
         let written = loop {
             let (members, uncounted) = tree.look();

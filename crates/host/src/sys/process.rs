@@ -67,6 +67,11 @@ impl<'a> Stat<'a> {
     pub fn processor(&self) -> Option<u32> {
         self.number(39)?.try_into().ok()
     }
+
+    /// How it is scheduled (sched(7)).
+    pub fn policy(&self) -> Option<u64> {
+        self.number(41)
+    }
 }
 
 /// A count of an `io` file, such as `read_bytes`.

@@ -1,8 +1,5 @@
-//! Holding a program to a rate (`ebb limit`): a control group of its own where the kernel limits in one, and in any case stops,
-//! decided by what its processes have moved.
-//!
-//! The kernel's limit alone would not do: it holds on each device by itself, does not see the network, and what goes through the page
-//! cache late or never. So the stops hold the rate, and what the kernel holds needs none.
+//! Holding a program to a rate (`ebb limit`): stops, decided by what its processes have moved, of a control group of its own where there
+//! can be one.
 
 mod groups;
 mod target;
@@ -13,18 +10,19 @@ pub use target::Refused;
 pub use told::{Course, End};
 
 use crate::clock;
+use crate::journal::JournalFile;
 use ebbtide_host::limit::guardian::{Guardian, Message};
 use ebbtide_host::limit::hold::{self, Hold};
 use ebbtide_host::limit::sockets::Sockets;
 use ebbtide_host::limit::tree::{self, Process, Tree};
-use ebbtide_host::limit::{Caught, Signals, command};
+use ebbtide_host::limit::{Caught, Signals, command, group};
 use ebbtide_host::sys::Sys;
+use ebbtide_model::journal::{Entry, Journal};
 use ebbtide_model::limit::{Counts, Kind, Limits, Pacer, Step, Tally};
 use ebbtide_model::shown::Shown;
-use groups::Groups;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
-use rustix::process::{WaitOptions, wait};
+use rustix::process::{Pid, WaitOptions, waitpid};
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -34,8 +32,6 @@ use std::time::{Duration, Instant};
 const PRIORITY: i32 = -10;
 /// Between two looks at a program that stands still.
 const LOOK: Duration = Duration::from_millis(250);
-/// Of what the kernel's own limit has passed, the part that does not count for stops: so that it is the kernel that holds it.
-const SEEN: u64 = 3;
 /// How long a program that was sent a signal has to act on it before it may be stopped again.
 const GRACE: Duration = Duration::from_millis(50);
 
@@ -113,22 +109,22 @@ pub fn run(
         Guardian::start().map_err(system("start the process that wakes the program when ebb is killed"))?;
     let sockets = wanted.limits.of(Kind::Net).map(|_| Sockets::new(&sys)).transpose();
     let sockets = sockets.map_err(system("count what goes over the network"))?;
-    let tree = Tree::new(&sys, process.clone(), guardian.pid()).map_err(system("see what it starts"))?;
-    let mut groups = Groups::none(wanted.journals.clone(), clock::session_id());
-    let (end, ways) = match &process {
+    let tree = Tree::new(&sys, process.clone()).map_err(system("see what it starts"))?;
+    let run = clock::session_id();
+    let journal = wanted.journals.as_ref().map(|journals| JournalFile::alone(journals, &run));
+    let (end, (group, ways)) = match &process {
         Some(process) => {
-            let end = hold::end_of(&sys, process.pid, process.start).map_err(system("wait for its end"))?;
+            let end = hold::end_of(&sys, process.id()).map_err(system("wait for its end"))?;
             let why = vec!["a process stays in the control groups that it is in".to_owned()];
-            (Some(end), LimitMethods { why, ..LimitMethods::default() })
+            (Some(end), (None, LimitMethods { means: None, why }))
         }
         None => {
             let own = rustix::process::getpid();
             rustix::process::set_child_subreaper(Some(own)).map_err(system("adopt what it starts"))?;
-            (None, groups.make(&sys, &wanted.limits, &mut guardian))
+            (None, groups::make(&sys, &run, journal.as_ref(), &mut guardian))
         }
     };
-    let mut hold = Hold::new(&sys, guardian);
-    hold.group = ways.brake.as_ref().map(|(group, _)| group.clone());
+    let hold = Hold::new(&sys, group, guardian);
     begins(&ways);
     let mut session = Session {
         tally: Tally::new(process.is_none()),
@@ -139,7 +135,7 @@ pub fn run(
         main: 0,
         tree,
         sockets,
-        groups,
+        journal,
         hold,
         begun: Instant::now(),
         stopped: None,
@@ -148,14 +144,16 @@ pub fn run(
     };
     session.look();
     session.begun = Instant::now();
-    session.main = match &wanted.target {
-        Target::Process(pid) => *pid,
-        Target::Command(words) => command::start(words, &session.groups.paths(), wanted.aside)
-            .map_err(|error| not_started(words, error))?,
+    let path = session.hold.group.as_ref().map(|group| group.path.as_path());
+    let main = match &wanted.target {
+        Target::Process(pid) => Ok(*pid),
+        Target::Command(words) => {
+            command::start(words, path, wanted.aside).map_err(|error| not_started(words, error))
+        }
     };
     // Whoever has to wake a program in time must not wait for the processor behind it; those who may not, do.
     let _ = rustix::process::setpriority_process(None, PRIORITY);
-    let end = session.go_on();
+    let end = main.and_then(|main| session.go_on(main));
     session.finish();
     Ok((end?, session.course, ways))
 }
@@ -179,7 +177,7 @@ struct Session<'a> {
     tree: Tree,
     tally: Tally,
     sockets: Option<Sockets>,
-    groups: Groups,
+    journal: Option<JournalFile>,
     hold: Hold,
     begun: Instant,
     stopped: Option<Instant>,
@@ -188,7 +186,7 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Counts what was moved since the first look, and what of that the group with the kernel's limit has passed.
+    /// Counts what was moved since the first look.
     fn look(&mut self) {
         let (members, uncounted) = self.tree.look();
         uncounted.iter().for_each(|text| (self.remark)(text));
@@ -205,11 +203,7 @@ impl Session<'_> {
         }
         // A device that goes away takes its count with it.
         let moved = self.course.moved.with(moved, u64::max);
-        let by_kernel = self.groups.counts();
-        self.course = Course { elapsed: self.begun.elapsed(), moved, by_kernel, ..self.course };
-        if let (Some(limit), Some(seen)) = (self.limits.of(Kind::Write), by_kernel) {
-            self.groups.let_write_back(limit, moved[Kind::Write], seen[Kind::Write]);
-        }
+        self.course = Course { elapsed: self.begun.elapsed(), moved, ..self.course };
     }
 
     fn wake(&mut self) {
@@ -228,7 +222,8 @@ impl Session<'_> {
         Ok(is_new)
     }
 
-    fn go_on(&mut self) -> Result<End, LimitError> {
+    fn go_on(&mut self, main: u32) -> Result<End, LimitError> {
+        self.main = main;
         let mut pacer = Pacer::new(&self.limits, self.course.moved);
         let mut grace: Option<Instant> = None;
         loop {
@@ -250,9 +245,7 @@ impl Session<'_> {
                 return Ok(end);
             }
             self.look();
-            let seen = self.course.by_kernel.unwrap_or_default();
-            let counted = self.course.moved.minus(Counts(seen.0.map(|seen| seen / 100 * (100 - SEEN))));
-            match pacer.next(self.course.elapsed, counted) {
+            match pacer.next(self.course.elapsed, self.course.moved) {
                 Step::Run(time) => {
                     self.wake();
                     self.wait(time);
@@ -284,11 +277,15 @@ impl Session<'_> {
         let _ = poll(&mut fds, Some(&time));
     }
 
-    /// Waits for children that have ended; how the program ended, if it has.
+    /// Waits for those of the program that have ended; how the program ended, if it has.
     fn ended(&self) -> Option<End> {
         let mut end = None;
-        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
-            if pid.as_raw_nonzero().get().unsigned_abs() == self.main {
+        // Others that this program had before it was this one belong to somebody else's count.
+        for pid in self.tree.pids().filter(|pid| *pid != self.main).chain([self.main]) {
+            let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+            if let Ok(Some((_, status))) = waitpid(number, WaitOptions::NOHANG)
+                && pid == self.main
+            {
                 let number = |value: i32| u8::try_from(value).unwrap_or(u8::MAX);
                 let signal = || status.terminating_signal().map(|signal| End::Signalled(number(signal)));
                 end = status.exit_status().map(|status| End::Exited(number(status))).or_else(signal);
@@ -310,7 +307,7 @@ impl Session<'_> {
         };
         if let Some(main) = Process::look(&self.sys, self.main).filter(|_| !has_come) {
             // It may end right now.
-            let _ = hold::send(&self.sys, main.pid, main.start, caught.signal);
+            let _ = hold::send(&self.sys, main.id(), caught.signal);
         }
     }
 
@@ -325,8 +322,12 @@ impl Session<'_> {
                 if left == 1 { ("1 process", "has") } else { (&*format!("{left} processes"), "have") };
             (self.remark)(&format!("the command left {text} running, which {are} no limit from now on"));
         }
-        if let Err(error) = self.groups.remove() {
-            return (self.remark)(&format!("{error}; `ebb cleanup` tries again"));
+        if let Some(group) = self.hold.group.take() {
+            if let Err(error) = group::remove_to(&group.path, &group.home) {
+                return (self.remark)(&format!("{error}; `ebb cleanup` tries again"));
+            }
+            // What is not noted is found to be gone by whoever cleans up.
+            self.journal.iter().for_each(|journal| drop(journal.write(&Entry::Undone(0))));
         }
         // A guardian that is gone has nothing to do either.
         let _ = self.hold.guardian.tell(&Message::Done);

@@ -10,8 +10,6 @@ pub struct Course {
     pub elapsed: Duration,
     /// Bytes moved.
     pub moved: Counts,
-    /// Of that, what the group with the kernel's limit has passed to devices.
-    pub by_kernel: Option<Counts>,
     /// How often the program was stopped.
     pub stops: u64,
     /// For how long in all.

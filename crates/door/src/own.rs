@@ -5,7 +5,7 @@ use ebbtide_model::journal::Entry;
 use ebbtide_model::session::STORE_APPLICATION_ID;
 use ebbtide_model::verify::Header;
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock};
-use rustix::io::Errno;
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -143,6 +143,16 @@ impl Locked {
         // What a holder that was killed said is behind this line for a moment: whoever reads takes the first.
         self.file.write_all_at(&line, 0)?;
         self.file.set_len(line.len() as u64)
+    }
+}
+
+impl Locked {
+    /// Programs that are started from now on inherit it: after a kill of this program it is held by the one that is still at work.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn inherit(&self) -> io::Result<()> {
+        Ok(fcntl_setfd(&self.file, FdFlags::empty())?)
     }
 }
 

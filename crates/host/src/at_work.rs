@@ -1,9 +1,10 @@
 //! The lock of those that change what stays on this host: one holds it, and says in it who it is.
 
 use crate::limit::tree::Process;
-use crate::sys::Sys;
+use crate::sys::{self, Sys};
 use ebbtide_door::own::{self, Locked};
 use ebbtide_door::read;
+use ebbtide_model::shown::Shown;
 use ebbtide_provision::AtWork;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -42,11 +43,30 @@ pub(crate) fn ask(sys: &Sys, place: &Path) -> Option<AtWork> {
     (process.start == at_work.start && !process.has_ended()).then_some(at_work)
 }
 
+/// Programs that hold the lock of the records in `place` after whoever started them was killed, in words.
+pub(crate) fn left_behind(sys: &Sys, place: &Path) -> Vec<String> {
+    let lock = path(place);
+    let has_lock = |pid: &String| {
+        let open = sys.proc.join(pid).join("fd");
+        sys::names(&open).iter().any(|fd| std::fs::read_link(open.join(fd)).is_ok_and(|to| to == lock))
+    };
+    let own = std::process::id().to_string();
+    let pids = sys::names(&sys.proc).into_iter();
+    let pids = pids.filter(|pid| pid.bytes().all(|digit| digit.is_ascii_digit()) && *pid != own);
+    let called = |pid: String| {
+        let name = sys::word(&sys.proc.join(&pid).join("comm")).unwrap_or_default();
+        format!("{} (process {pid})", Path::new(&name).shown())
+    };
+    pids.filter(has_lock).map(called).collect()
+}
+
 /// That the lock of the records in `place` cannot be had now, and what to do; the `commands` are those that take it.
 pub(crate) fn refusal(sys: &Sys, place: &Path, commands: &str) -> String {
-    let who = ask(sys, place)
-        .map_or_else(|| format!("another {commands} is at work on this host"), |at_work| at_work.to_string());
-    format!("{who}; wait until it has ended")
+    let left = || match left_behind(sys, place).join(", ") {
+        left if left.is_empty() => format!("another {commands} is at work on this host"),
+        left => format!("{left} of a killed {commands} is still at work"),
+    };
+    format!("{}; wait until it has ended", ask(sys, place).map_or_else(left, |at_work| at_work.to_string()))
 }
 
 #[cfg(test)]

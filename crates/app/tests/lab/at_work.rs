@@ -41,7 +41,9 @@ told 'another' $apply
 kill -9 $pid
 wait $pid 2>/dev/null
 told 'ended' ebb status
+told 'left' ebb undo two
 touch /run/go
+while pgrep -f sbin/update-initramfs >/dev/null; do sleep 0.1; done
 told 'resumed' $apply
 mdadm --quiet /dev/md/two --fail /dev/disk/by-id/t-b
 mv /dev/disk/by-id/t-b /run/t-b
@@ -76,11 +78,13 @@ fn what_runs_and_who_is_missing_is_told() {
     let pid = said.split_once("pid ").unwrap().1.lines().next().unwrap();
     let gone = "host storage-b is gone: 1 of 2 members";
     let remedy = "to do: host storage-b: attach its volumes again";
+    let left = " of a killed `ebb";
     let at_work = format!("`ebb apply` of two is at work (process {pid}, since 2");
     for (name, status, has, lacks) in [
         ("at work", 1, vec![at_work.as_str(), "`update-initramfs -u`"], "was ended"),
         ("another", 1, vec![at_work.as_str(), "wait until it has ended"], "applied"),
-        ("ended", 1, vec!["`ebb apply` was ended before it was done"], "at work"),
+        ("ended", 1, vec!["`ebb apply` was ended before it was done", left], "`ebb apply` of two is at work"),
+        ("left", 1, vec![left, "wait until it has ended"], "taken away"),
         ("resumed", 0, vec!["two: applied (0 steps, 0 files, `update-initramfs -u`)"], "nothing to do"),
         ("gone", 1, vec![gone, remedy], "all is as it should be"),
         ("apply", 1, vec!["two: nothing that `ebb apply` can do", gone, remedy], "to do, all is"),

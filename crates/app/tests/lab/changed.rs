@@ -232,13 +232,12 @@ sed -n "s/.*\`\(e2fsck -fp [^\`]*\)\`.*/\1/p" /run/said >/run/advice; sh /run/ad
 fn members_that_are_in_use_elsewhere_by_now_or_gone_are_told_and_kept() {
     let script = r#"
 synced() { until [ "$(cd /sys/block/md*/md && cat resync_start degraded sync_action | tr '\n' ' ')" = "none 0 idle " ]; do sleep 0.1; done; }
-mirrored() { fresh; apply four_lvm_mirror >/dev/null; until [ "$(lvs --noheadings -o sync_percent data/data | tr -d ' ')" = 100.00 ]; do sleep 0.1; done; }
 # What is written beside a superblock outlives it: a table of partitions, and a loader before the first of them.
 fresh; apply mirror >/dev/null; synced; off; echo 2048,,83 | sfdisk -q /dev/ubda; printf 'PRECIOUS ROW' | dd of=/dev/ubda bs=512 seek=64 conv=notrunc,fsync status=none
 go gap ebb status; go gap-apply apply mirror --destroy; cp /run/said /run/gap-apply; go gap-undo undo --destroy; go gap-kept grep -a -c 'PRECIOUS ROW' /dev/ubda; go gap-table wipefs /dev/ubda; go gap-b wipefs /dev/ubdb
 advice=$(sed -n "s/.*If nobody does, \`\(dd [^\`]*\)\`.*/\1/p" /run/gap-apply); $advice status=none; go gap-back apply mirror; synced; go gap-gone undo --destroy; go gap-blank wipefs /dev/ubda /dev/ubdb
-mirrored; vgchange -qan data; wipefs -qaf /dev/ubdb; go erased ebb status; go erased-apply apply four_lvm_mirror; go erased-undo undo --destroy; go erased-none pvs --noheadings
-mirrored; lvconvert -qq -y -m 2 data/data /dev/ubdd; vgreduce -qq data /dev/ubdd; vgcreate -qq mine /dev/ubdd
+fresh; apply striped >/dev/null; umount /data; vgchange -qan data; wipefs -qaf /dev/ubdb; go erased ebb status; go erased-apply apply striped; go erased-undo undo --destroy;
+fresh; apply four_lvm_mirror >/dev/null; until [ "$(lvs --noheadings -o sync_percent data/data | tr -d ' ')" = 100.00 ]; do sleep 0.1; done; lvconvert -qq -y -m 2 data/data /dev/ubdd; vgreduce -qq data /dev/ubdd; vgcreate -qq mine /dev/ubdd
 go taken ebb status; go taken-undo undo --destroy; go taken-kept echo $(vgs --noheadings -o vg_name); vgremove -qq mine
 "#;
     let told = told(script);
@@ -255,16 +254,13 @@ go taken ebb status; go taken-undo undo --destroy; go taken-kept echo $(vgs --no
             ("gap-b", "0", "linux_raid_member"),
             ("gap-back", "0", "applied"),
             ("gap-blank", "0", ""),
-            ("erased", "1", "/dev/disk/by-id/t-b is not a physical volume of LVM any more"),
+            ("erased", "1", "/dev/disk/by-id/t-b is not the physical volume of LVM that was made"),
             ("erased-apply", "1", "is gone; a persistent array is never made or formatted twice"),
-            ("erased-undo", "0", "taken away"),
-            ("erased-none", "0", ""),
+            ("erased-undo", "0", "/dev/data/data does not start, so that what is on it cannot be looked at"),
             ("taken", "1", taken),
             ("taken-undo", "0", taken),
             ("taken-kept", "0", "data mine"),
         ],
     );
-    let said =
-        |case: &str| told.iter().find(|(name, _)| name == case).map(|(_, said)| said.trim().to_owned());
-    assert_eq!((said("gap-blank"), said("erased-none")), (Some("0".to_owned()), Some("0".to_owned())));
+    assert!(told.iter().any(|(case, said)| case == "gap-blank" && said.trim() == "0"), "{told:#?}");
 }

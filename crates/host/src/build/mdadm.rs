@@ -88,6 +88,18 @@ pub(super) fn is_at(runner: &dyn Runner, wanted: &str, device: &str) -> Result<b
     Ok(ask(runner, "--detail", device)?.as_deref() == Some(wanted))
 }
 
+/// The uuid of the array at `device` where that is another one.
+pub(super) fn other_at(
+    sys: &Sys,
+    runner: &dyn Runner,
+    wanted: &str,
+    device: &str,
+) -> Result<Option<String>, BuildError> {
+    let is_there = sys.at(Path::new(device)).exists();
+    let is = if is_there { ask(runner, "--detail", device)? } else { None };
+    Ok(is.filter(|is| is != wanted))
+}
+
 /// Whether there is an array of this name without members and without a size: nobody's.
 fn is_empty(sys: &Sys, array: &str) -> bool {
     let attribute = sys.sys.join("block").join(array).join("md/array_state");

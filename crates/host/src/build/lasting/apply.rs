@@ -162,8 +162,19 @@ impl Keeper<'_> {
                     ))),
                 }
             }
+            Err(error) if self.mounts_again(&record, &stale) => {
+                Err(Failure::Refused(format!("{error}; it is mounted again as it was before")))
+            }
             other => other,
         }
+    }
+
+    /// Mounts what an apply that failed has unmounted to mount it otherwise; whether that was done.
+    fn mounts_again(&self, record: &Record, stale: &[BuildStep]) -> bool {
+        let mount = stale.iter().find(|step| matches!(step.undo, Some(BuildUndo::Unmount { .. })));
+        mount.is_some_and(|step| {
+            matches!(self.now(record, step), Ok(StepState::Absent)) && self.act(record, step).is_ok()
+        })
     }
 
     /// Puts back what the new `record` has no more. The old one is the record until that is done: nobody else knows of it.

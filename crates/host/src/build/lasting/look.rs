@@ -244,6 +244,14 @@ impl Keeper<'_> {
                 drift.push(format!("`ebb undo {}` was ended before it was done; run it again", desired.name))
             }
         }
+        if at_work.is_none() {
+            let left = at_work::left_behind(&self.sys, &self.place());
+            drift.extend(left.iter().map(|program| {
+                format!(
+                    "{program} of a killed `ebb` is still at work: nothing is changed before it has ended"
+                )
+            }));
+        }
         drift.extend(moved.iter().cloned());
         let mut gone: Vec<&BuildUndo> = Vec::new();
         for (step, now) in desired.build.steps.iter().zip(&steps) {
@@ -494,7 +502,9 @@ impl Keeper<'_> {
 fn absent(undo: &BuildUndo) -> String {
     match undo {
         BuildUndo::StopMd { device, .. } => format!("the array {device} is not running"),
-        BuildUndo::RemovePv { device, .. } => format!("{device} is not a physical volume of LVM any more"),
+        BuildUndo::RemovePv { device, .. } => {
+            format!("{device} is not the physical volume of LVM that was made")
+        }
         BuildUndo::RemoveVg { name } => format!("the volume group {name} is not there"),
         BuildUndo::RemoveLv { volume } => format!("the logical volume {volume} is not active"),
         BuildUndo::WipeContent { device, .. } => format!(

@@ -29,6 +29,7 @@ impl Keeper<'_> {
         kept::is_trusted_place(&self.sys, &place).map_err(Failure::Refused)?;
         Directory::make_all(&place).map_err(|error| Failure::file(&place, error))?;
         let taken = at_work::take(&self.sys, &place, command, name);
+        let taken = taken.and_then(|taken| taken.map(|lock| lock.inherit().map(|()| lock)).transpose());
         taken
             .map_err(|error| Failure::file(&place, error))?
             .ok_or_else(|| Failure::Refused(at_work::refusal(&self.sys, &place, "`ebb apply` or `ebb undo`")))

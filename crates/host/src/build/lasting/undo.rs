@@ -44,6 +44,8 @@ impl Keeper<'_> {
         self.refuse_opened(&record, destroy)?;
         let others = self.others(&record)?;
         self.refuse_used(&record, &others)?;
+        // Where nothing can be noted, nothing is changed.
+        self.write(&record)?;
         let mut undone = Undone::default();
         let steps = record.desired.build.steps.clone();
         let backwards = backwards(&steps);

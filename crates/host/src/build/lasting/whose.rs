@@ -33,9 +33,13 @@ impl Keeper<'_> {
         match undo {
             BuildUndo::StopMd { device, uuid, members } => {
                 match self.whose_array(step, device, uuid, members)? {
-                    None => self.in_front(record, device, uuid, members),
-                    other => Ok(other),
+                    None => {}
+                    other => return Ok(other),
                 }
+                if let Some(is) = mdadm::other_at(&self.sys, self.runner, uuid, device)? {
+                    return Ok(Other::new(format!("{device} is an array of somebody's: its UUID is {is}")));
+                }
+                self.in_front(record, device, uuid, members)
             }
             BuildUndo::RemovePv { device, uuid } => self.whose_physical(record, device, uuid),
             BuildUndo::RemoveVg { name } => self.whose_group(record, name),
@@ -258,13 +262,15 @@ impl Keeper<'_> {
             false if uuids.len() > 1 => {
                 Other::new(format!("there is more than one volume group {name}: on {}{and}", devices(&named)))
             }
-            false if !strangers.is_empty() => Some(Other {
-                what: format!(
-                    "the volume group {name} stands on {}, which the design does not name{and}",
-                    devices(&strangers)
-                ),
-                has_data: is_its,
-            }),
+            false if strangers.iter().any(|pv| !own.iter().any(|(own, _)| self.is_same(&pv.device, own))) => {
+                Some(Other {
+                    what: format!(
+                        "the volume group {name} stands on {}, which the design does not name{and}",
+                        devices(&strangers)
+                    ),
+                    has_data: is_its,
+                })
+            }
             false if known.is_some() && !is_its => Other::new(format!(
                 "the volume group {name} on {} is not the one that was made: its UUID is another",
                 devices(&named)
@@ -315,8 +321,13 @@ impl Keeper<'_> {
 
     /// Content with the label of what `step` makes and another UUID.
     fn whose_content(&self, step: &BuildStep, device: &str, label: &str) -> Option<Other> {
-        let found = undo::to_wipe(&self.sys, self.runner, device, label, None).ok()?;
-        let (wanted, is) = (uuid_made(&step.action)?, found.uuid?);
+        let wanted = uuid_made(&step.action)?;
+        let found = match undo::to_wipe(&self.sys, self.runner, device, label, None) {
+            Ok(found) => found,
+            Err(undo::Outcome::Left(what)) => return self.relabelled(device, (label, wanted), what),
+            Err(_) => return None,
+        };
+        let is = found.uuid?;
         if is.eq_ignore_ascii_case(wanted) {
             return None;
         }
@@ -339,6 +350,26 @@ impl Keeper<'_> {
             ),
             has_data: command.is_some(),
         })
+    }
+
+    /// That what is on `device` has its own UUID, and lost its label; `what` says what it carries.
+    fn relabelled(&self, device: &str, (label, uuid): (&str, &str), what: String) -> Option<Other> {
+        let Content::Signature(found) = signature::read(self.runner, &self.sys.at(Path::new(device))) else {
+            return None;
+        };
+        if !found.uuid?.eq_ignore_ascii_case(uuid) {
+            return None;
+        }
+        let command = match found.kind.as_str() {
+            "ext2" | "ext3" | "ext4" => format!("e2label {device} {label}"),
+            "xfs" => format!("xfs_admin -L {label} {device}"),
+            "btrfs" => format!("btrfs filesystem label {device} {label}"),
+            "swap" => format!("swaplabel -L {label} {device}"),
+            "crypto_LUKS" => format!("cryptsetup config --label {label} {device}"),
+            _ => return None,
+        };
+        let what = format!("{what} and the UUID that was made: `{command}` gives it its label back");
+        Some(Other { what, has_data: true })
     }
 
     /// Devices of swap spaces with `label` that are on.

@@ -311,7 +311,10 @@ fn an_undo_that_is_refused_has_changed_nothing() {
 fn a_member_that_is_blank_or_in_another_group_is_not_as_it_was() {
     type Change = fn(&Machine);
     let cases: [(Change, &str); 2] = [
-        (|machine| machine.forgets("pv", 1), "/dev/disk/by-id/vol1 is not a physical volume of LVM any more"),
+        (
+            |machine| machine.forgets("pv", 1),
+            "/dev/disk/by-id/vol1 is not the physical volume of LVM that was made",
+        ),
         (
             |machine| machine.is_in_group(1, "mine another"),
             "/dev/disk/by-id/vol1 belongs to the volume group mine now, which is another",
@@ -434,4 +437,51 @@ fn a_line_of_somebody_s_in_our_block_outlives_every_apply() {
     assert!(machine.record().expect("is there").earlier.is_empty());
     machine.keep(|keeper| keeper.undo("data", true)).expect("undoes");
     assert!(fstab().contains(theirs) && !fstab().contains("ebb"), "{}", fstab());
+}
+
+#[test]
+fn a_file_system_with_another_label_is_told_with_how_it_gets_its_own_back() {
+    for (stack, lines) in STACKS {
+        let (machine, desired) = applied(lines);
+        machine.changes_label(if lines.contains("xfs") { "xfs" } else { "ext4" });
+        let seen = machine.status();
+        assert!(!seen.missing && seen.drift.len() == 1, "{stack}: {seen:?}");
+        assert!(
+            seen.drift[0].contains("with the label another and the UUID that was made: `"),
+            "{stack}: {seen:?}"
+        );
+        let undone = machine.keep(|keeper| keeper.undo("data", true)).expect("undoes");
+        assert!(machine.has_data() && undone.left[0].contains("label another"), "{stack}: {undone:?}");
+        let error = machine.keep(|keeper| keeper.apply(desired, false, &[])).expect_err(stack).to_string();
+        assert!(error.contains("gives it its label back") || stack == "one disk", "{stack}: {error}");
+    }
+}
+
+#[test]
+fn an_array_of_somebody_s_under_our_name_stays_mounted() {
+    let (machine, desired) = applied(MIRROR);
+    machine.is_made_again();
+    let other = "/dev/md/data is an array of somebody's: its UUID is theirs";
+    assert!(machine.status().drift.iter().any(|drift| drift == other), "{:?}", machine.status());
+    for destroy in [false, true] {
+        assert!(refused(&machine, &desired, destroy).contains(other));
+    }
+    let before = machine.disks();
+    let undone = machine.keep(|keeper| keeper.undo("data", true)).expect("undoes");
+    assert!(undone.left.iter().any(|left| left == other), "{undone:?}");
+    assert!(machine.disks() == before && machine.runs("md:") && machine.runs("mount:"));
+}
+
+#[test]
+fn a_mount_that_fails_with_new_options_is_back_with_the_old_ones() {
+    let (machine, desired) = applied(STACKS[0].1);
+    let wrong = machine.desired(&STACKS[0].1.replace("noatime", "nosuchoption"), Class::Persistent);
+    let error = machine.keep(|keeper| keeper.apply(wrong, false, &[])).expect_err("is no option").to_string();
+    assert!(
+        error.contains("nosuchoption") && error.ends_with("it is mounted again as it was before"),
+        "{error}"
+    );
+    assert!(machine.shows_data());
+    machine.keep(|keeper| keeper.apply(desired, false, &[])).expect("applies");
+    machine.must_be_healthy("with the old ones");
 }

@@ -510,12 +510,36 @@ impl Machine {
 
     /// What is on it gets another uuid.
     pub fn changes_uuid(&self, kind: &str) {
+        self.changes(kind, 2);
+    }
+
+    /// What is on it gets another label.
+    pub fn changes_label(&self, kind: &str) {
+        self.changes(kind, 1);
+    }
+
+    fn changes(&self, kind: &str, word: usize) {
         let mut disks = self.disks.borrow_mut();
         let on =
             disks.iter_mut().find(|(key, on)| key.starts_with("on:") && on.starts_with(&format!("{kind} ")));
         let (_, on) = on.expect("has one");
-        let label = on.split(' ').nth(1).expect("has a label").to_owned();
-        *on = format!("{kind} {label} another");
+        let mut words: Vec<&str> = on.split(' ').collect();
+        words[word] = "another";
+        *on = words.join(" ");
+    }
+
+    /// Somebody makes an array anew of its members, under its name.
+    pub fn is_made_again(&self) {
+        let mut running = self.running.borrow_mut();
+        running.insert("md:/dev/md/data".into(), "theirs".into());
+        drop(running);
+        let mut disks = self.disks.borrow_mut();
+        disks
+            .iter_mut()
+            .filter(|(key, _)| key.starts_with("super:"))
+            .for_each(|(_, uuid)| *uuid = "theirs".into());
+        drop(disks);
+        self.publish();
     }
 
     /// Somebody mounts what is there.

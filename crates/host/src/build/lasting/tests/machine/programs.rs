@@ -396,6 +396,9 @@ impl Machine {
                 self.running.borrow_mut().remove(&format!("swap:{last}"));
                 (0, String::new())
             }
+            ("mount", _) if words.iter().any(|word| word.contains("nosuchoption")) => {
+                fail("bad option: nosuchoption")
+            }
             ("mount", _) if self.mounts_nothing.get() => (0, String::new()),
             ("mount", _) => {
                 let device = words[words.len() - 2];

@@ -2,7 +2,7 @@
 
 use super::super::{identity, lvm, mdadm, queue, undo};
 use super::apply::APPLY;
-use super::whose::Other;
+use super::whose::{Other, uuid_made};
 use super::{Failure, Keeper};
 use crate::attach;
 use crate::mounting;
@@ -290,6 +290,7 @@ impl Keeper<'_> {
                 line.source
             ))
         }));
+        drift.extend(desired.build.steps.iter().filter_map(|step| self.copy_of(step)));
         drift.extend(desired.build.steps.iter().filter_map(|step| match &step.undo {
             Some(BuildUndo::Unmount { mountpoint, .. }) if !is_read_only(&step.action) => {
                 self.takes_no_writes(mountpoint)
@@ -377,6 +378,19 @@ impl Keeper<'_> {
             format!(
                 "{at} takes no writes ({fstype}, {option}): somebody mounted it so, or an error of its device did. See `dmesg`; without errors \
                  `mount -o remount,rw {at}`, else unmount it and check it first"
+            )
+        })
+    }
+
+    /// That the host finds another device by the UUID of what `step` makes: a boot would mount that.
+    fn copy_of(&self, step: &BuildStep) -> Option<String> {
+        let Some(BuildUndo::WipeContent { device, .. }) = &step.undo else { return None };
+        let uuid = uuid_made(&step.action)?;
+        let found = self.kernel_name(&format!("/dev/disk/by-uuid/{uuid}"))?;
+        (self.kernel_name(device).as_ref() != Some(&found)).then(|| {
+            format!(
+                "/dev/{found} has the UUID of what is on {device}, {uuid}: /etc/fstab and /etc/crypttab may take that one at the next boot. Detach the copy, or \
+                 give it another UUID"
             )
         })
     }

@@ -402,7 +402,7 @@ impl Keeper<'_> {
 }
 
 /// The UUID that `action` gives to the content that it makes.
-fn uuid_made(action: &BuildAction) -> Option<&str> {
+pub(super) fn uuid_made(action: &BuildAction) -> Option<&str> {
     let BuildAction::Run { arguments, .. } = action else { return None };
     let after = |option: &str| arguments.iter().skip_while(|word| *word != option).nth(1).map(String::as_str);
     let of_xfs = || arguments.iter().find_map(|word| word.strip_prefix("uuid="));

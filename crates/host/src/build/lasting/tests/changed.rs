@@ -485,3 +485,26 @@ fn a_mount_that_fails_with_new_options_is_back_with_the_old_ones() {
     machine.keep(|keeper| keeper.apply(desired, false, &[])).expect("applies");
     machine.must_be_healthy("with the old ones");
 }
+
+#[test]
+fn a_copy_that_a_boot_would_mount_is_told() {
+    for (stack, lines) in STACKS {
+        let (machine, _) = applied(lines);
+        let disks = machine.disks();
+        let made: Vec<&str> = disks
+            .iter()
+            .filter(|(key, _)| key.starts_with("on:"))
+            .filter_map(|(_, on)| on.split(' ').nth(2))
+            .collect();
+        for uuid in &made {
+            machine.put("/dev/disk/by-uuid/.made", "");
+            machine.link(&format!("/dev/disk/by-uuid/{uuid}"), "/dev/disk/by-id/vol5");
+        }
+        let drift = machine.status().drift;
+        let told = drift
+            .iter()
+            .filter(|drift| drift.starts_with("/dev/vol5 has the UUID of what is on /dev/"))
+            .count();
+        assert_eq!((told, drift.len()), (made.len(), made.len()), "{stack}: {drift:?}");
+    }
+}

@@ -66,7 +66,7 @@ fn row<'a, 'b>(header: &[&str], words: &'a [&'b str]) -> Option<&'a [&'b str]> {
     let row = &words[words.len().checked_sub(header.len())?..];
     let is_figure = |word: &&str| figure(word).is_some();
     let is_whole = row.len() == words.len();
-    (is_whole || !is_figure(&row[0]) && row[1..].iter().all(|word| is_figure(word))).then_some(row)
+    (is_whole || !is_figure(&row[0]) && row[1..].iter().all(is_figure)).then_some(row)
 }
 
 fn take_row(header: &[&str], words: &[&str], report: &mut IostatReport) {

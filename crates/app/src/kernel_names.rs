@@ -42,7 +42,13 @@ fn is_numbered(path: &Path) -> bool {
             rest.splitn(2, 'n').map(|part| part.trim_end_matches(|c: char| c == 'p' || c.is_ascii_digit()));
         rest.starts_with(|c: char| c.is_ascii_digit()) && parts.next() == Some("") && parts.next() == Some("")
     });
-    lettered || numbered
+    // Numbers of loop and RAM disks are chosen by who makes them, at each boot anew.
+    let counted =
+        ["md", "dm-", "mmcblk", "nbd", "rbd"].iter().filter_map(|kind| name.strip_prefix(kind)).any(|rest| {
+            let is_part = |c: char| c == 'p' || c.is_ascii_digit();
+            rest.starts_with(|c: char| c.is_ascii_digit()) && rest.chars().all(is_part)
+        });
+    lettered || numbered || counted
 }
 
 /// The name below `/dev/disk/by-id` that leads to `path`, the steadiest of several.
@@ -61,7 +67,23 @@ mod tests {
 
     #[test]
     fn names_that_the_kernel_gives_are_told_from_those_that_stay() {
-        for name in ["sdb", "sdaa", "sdb1", "vdc", "xvdf", "ubda", "nvme1n1", "nvme10n2p3"] {
+        for name in [
+            "sdb",
+            "sdaa",
+            "sdb1",
+            "vdc",
+            "xvdf",
+            "ubda",
+            "nvme1n1",
+            "nvme10n2p3",
+            "md127",
+            "md0p1",
+            "dm-3",
+            "mmcblk0",
+            "mmcblk0p2",
+            "nbd0",
+            "rbd0p1",
+        ] {
             assert!(is_numbered(&Path::new("/dev").join(name)), "{name}");
         }
         for name in [
@@ -73,6 +95,9 @@ mod tests {
             "nvme",
             "sd",
             "loop3",
+            "ram0",
+            "md_data",
+            "dm-x",
             "nvmex1n1",
         ] {
             assert!(!is_numbered(&Path::new("/dev").join(name)), "{name}");

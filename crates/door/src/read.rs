@@ -18,7 +18,7 @@ pub enum ReadError {
     #[error("cannot be read: {0}")]
     System(#[from] io::Error),
     /// It is something else.
-    #[error("is {0} and not a file; give the path of a regular file")]
+    #[error("is {0} and not a regular file")]
     NoFile(&'static str),
     /// It cannot be what it was named as.
     #[error("has {length} bytes; at most {most} are read")]
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(told("text", 7), Err("has 8 bytes; at most 7 are read".into()));
         assert_eq!(told("bad", 7), Err("line 2 is not UTF-8 text; save the file as UTF-8".into()));
         for (name, kind) in [("pipe", "a pipe"), ("zero", "a character device"), (".", "a directory")] {
-            let expected = format!("is {kind} and not a file; give the path of a regular file");
+            let expected = format!("is {kind} and not a regular file");
             assert_eq!(told(name, u64::MAX), Err(expected), "{name}");
         }
         open(&at("pipe")).expect("does not wait");

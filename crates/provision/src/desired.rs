@@ -450,7 +450,7 @@ impl DesignRequest<'_> {
         if self.system.systemd {
             run(&["systemctl", "daemon-reload"]);
         } else {
-            let what = "systemd does not run here: what mounts at boot is this host's own, and it is told by fstab alone";
+            let what = "systemd does not run here: the line in /etc/fstab stays, and this host's own init mounts it at boot or not";
             notes.push(what.to_owned());
         }
         let has_md = build.steps.iter().any(|step| matches!(step.undo, Some(BuildUndo::StopMd { .. })));

@@ -99,9 +99,10 @@ fn is_value_of_switch(target: &Path) -> bool {
 impl BenchArgs {
     fn spec(&self, globals: &Globals) -> Result<Spec, CliError> {
         self.one_target()?;
-        let workload = self.as_in_fio().workload(&self.name)?;
-        let options = self.workload.given(&workload);
-        let (name, notes) = (self.name.clone(), self.workload.notes());
+        let asked = self.as_in_fio()?;
+        let workload = asked.workload(&self.name)?;
+        let options = asked.given(&workload);
+        let (name, notes) = (self.name.clone(), asked.notes());
         let job = Job { name, group: 0, design: 0, workload: workload.clone(), options, notes };
         let (destroy, seed) = (self.conduct.destroy, self.conduct.seed());
         if let (Some(file), Some(design)) = (&self.file, &self.design) {
@@ -114,7 +115,7 @@ impl BenchArgs {
         }
         let path = self.path()?;
         let wanted = Wanted {
-            size: self.workload.size(),
+            size: asked.size(),
             offset: workload.details.last_offset(workload.numjobs),
             reads: workload.reads(),
             writes: workload.writes(),
@@ -135,13 +136,16 @@ impl BenchArgs {
         jobs::on_path(&path, wanted, vec![job], seed)
     }
 
-    /// The workload as fio has it: what is named as in fio and has neither time nor size is read or written once.
-    fn as_in_fio(&self) -> WorkloadArgs {
-        let length = match (&self.filename, self.path()) {
-            (Some(_), Ok(path)) => target::length(&path),
-            _ => None,
-        };
-        length.map_or_else(|| self.workload.clone(), |length| self.workload.once_over(length))
+    /// The workload as fio has it: shares are of what is there; what is named as in fio and has neither time nor size is read or
+    /// written once.
+    fn as_in_fio(&self) -> Result<WorkloadArgs, CliError> {
+        let path = if self.file.is_some() { None } else { self.path().ok() };
+        let length = path.and_then(|path| target::length(&path));
+        let workload = self.workload.of(length)?;
+        Ok(match (length, &self.filename) {
+            (Some(length), Some(_)) => workload.once_over(length),
+            _ => workload,
+        })
     }
 
     /// Refuses a target beside what takes its place, and what is said of several files where there are none.

@@ -3,14 +3,17 @@
 use crate::cli::globals::Globals;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Command, Error, FromArgMatches};
-use ebbtide_formats::fio::jobfile::{Accepted, ONE_VALUE, ONLY_TOLD, WITHOUT_EFFECT, accept, only_told};
+use ebbtide_formats::fio::jobfile::{
+    AT_DEFAULT, Accepted, DO_VERIFY, ONLY_TOLD, WITHOUT_EFFECT, accept, only_told,
+};
 
 /// fio's choice of what it prints.
 const OUTPUT_FORMAT: &str = "output-format";
 
 /// Options that are accepted as in job files.
 fn plain() -> impl Iterator<Item = &'static Accepted> {
-    WITHOUT_EFFECT.iter().chain(ONLY_TOLD).chain(ONE_VALUE)
+    let at_default = AT_DEFAULT.iter().map(|(option, _)| option);
+    WITHOUT_EFFECT.iter().chain(ONLY_TOLD).chain([&DO_VERIFY]).chain(at_default)
 }
 
 /// What fio has on its command line only: how it tells of its progress, and how much memory it may have.
@@ -62,11 +65,12 @@ impl clap::Args for Dialect {
 
 impl FromArgMatches for Dialect {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        // Another value than the one that is done is refused with the words of a job file.
+        // A value that is not done is refused with the words of a job file; only some commands have --verify.
+        let verify = matches.try_get_one::<String>("verify").ok().flatten().map(String::as_str);
         for Accepted { name, .. } in plain() {
             if let Some(value) = matches.get_one::<String>(name) {
                 let refused = |what| Error::raw(ErrorKind::ValueValidation, format!("--{what}"));
-                accept(name, value).map_err(refused)?;
+                accept(name, value, verify).map_err(refused)?;
             }
         }
         let format = matches.get_one::<String>(OUTPUT_FORMAT);

@@ -51,6 +51,7 @@ use crate::error::CliError;
 use crate::signals;
 use crate::views;
 use clap::{CommandFactory, Parser, Subcommand};
+use ebbtide_model::shown::{LINE_MOST, excerpt, one_line};
 use ebbtide_runner::worker::Whereabouts;
 pub use globals::Globals;
 use std::ffi::OsString;
@@ -146,7 +147,11 @@ pub fn main() -> ExitCode {
     let cli = match cli {
         Ok(cli) => cli,
         Err(error) => {
-            let error = line::with_tip(error, line);
+            // It quotes arguments, which may have any length and line breaks: those of this line have neither.
+            let quotable: Vec<OsString> =
+                line.iter().map(|word| quotable(&word.to_string_lossy()).into()).collect();
+            let error = Cli::try_parse_from(&quotable).err().unwrap_or(error);
+            let error = line::with_tip(error, &quotable);
             return ExitCode::from(u8::try_from(views::command_line(&error)).unwrap_or(2));
         }
     };
@@ -156,6 +161,11 @@ pub fn main() -> ExitCode {
         views::say(&format!("ebb: {error}"));
         ExitCode::from(error.status())
     })
+}
+
+/// `word` on one line of bounded length.
+fn quotable(word: &str) -> String {
+    if word.len() > LINE_MOST { excerpt(word) } else { one_line(word).into_owned() }
 }
 
 /// Whether `line`, which begins with the program's name, is a command line of `ebb`: nothing is run.

@@ -9,7 +9,7 @@ use ebbtide_host::build::lasting::{Failure, Keeper};
 use ebbtide_host::command::{CommandError, Runner, Within};
 use ebbtide_host::probe;
 use ebbtide_host::sys::Sys;
-use ebbtide_model::shown::Shown;
+use ebbtide_model::shown::{Shown, excerpt};
 use ebbtide_provision::status::{Array, ArraySeen, Status};
 use ebbtide_provision::{Member, MemberState, Record};
 use serde_json::json;
@@ -61,7 +61,8 @@ pub fn run(args: &StatusArgs, globals: &Globals) -> Result<ExitCode, CliError> {
             format!("there is {}", names.join(", "))
         };
         return Err(CliError::Failed(format!(
-            "there is no {unknown} that `ebb apply` made or `ebb attach` attached; {known}"
+            "there is no {} that `ebb apply` made or `ebb attach` attached; {known}",
+            excerpt(unknown)
         )));
     }
     attached.retain(|one| args.names.is_empty() || args.names.contains(&one.name));

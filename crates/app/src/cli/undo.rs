@@ -58,8 +58,8 @@ pub fn run(args: &UndoArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         format_count(undone.files as u64, "file")
     );
     if !args.destroy && undone.left.is_empty() {
-        text += "its members keep their data: the kernel may start the array again at the next boot; `ebb apply` takes it into use again, \
-                 `ebb undo --destroy` would have erased it\n";
+        text += "its volumes keep their data; an array on them may be started again at the next boot. `ebb apply` takes them into use again, \
+                 `ebb undo --destroy` would have erased them\n";
     }
     for left in &undone.left {
         text += &format!("left alone: {left}\n");

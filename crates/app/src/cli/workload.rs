@@ -25,7 +25,11 @@ fn alone(name: &str, text: &str) -> Result<Draft, Refusal> {
 
 /// The value of `--size`, for a command that takes no other option of a workload.
 pub(super) fn size(text: &str) -> Result<Bytes, Refusal> {
-    Ok(alone("size", text)?.region.and_then(Amount::bytes).unwrap_or_default())
+    alone("size", text)?.region.and_then(Amount::bytes).ok_or_else(|| Refusal {
+        option: named("size"),
+        what: format!("--size: `{text}` is a share, and of what is not known here"),
+        remedy: "write bytes, for example --size=1g".to_owned(),
+    })
 }
 
 /// The value of `--runtime`, in the same way.
@@ -146,6 +150,13 @@ impl WorkloadArgs {
     /// Bytes of the target that are used, where that is said.
     pub(super) fn size(&self) -> Option<Bytes> {
         self.0.region.and_then(Amount::bytes)
+    }
+
+    /// The same, with its shares of what has `length` bytes as bytes.
+    pub(super) fn of(&self, length: Option<Bytes>) -> Result<WorkloadArgs, CliError> {
+        let mut draft = self.0.clone();
+        draft.take_shares(length).map_err(|error| CliError::Usage(format!("--{error}")))?;
+        Ok(WorkloadArgs(draft))
     }
 
     /// The same, ending once `length` bytes have been moved, where nothing else says when.

@@ -17,7 +17,7 @@
 use crate::error::CliError;
 use ebbtide_host::output_was_closed;
 use ebbtide_lab::guest::Stream;
-use ebbtide_model::shown::{Styled, escape, is_control, json, shortened};
+use ebbtide_model::shown::{LINE_MOST, Styled, escape, is_control, json, shortened};
 use rustix::termios::{isatty, tcgetwinsize};
 use serde_json::Value;
 use std::backtrace::{Backtrace, BacktraceStatus};
@@ -151,7 +151,8 @@ impl Write for Lines {
 /// Prints the help, or what is wrong with the command line; the exit status.
 pub fn command_line(error: &clap::Error) -> i32 {
     // Arguments are the only data in it.
-    let hostile = std::env::args_os().any(|argument| argument.to_string_lossy().contains(is_control));
+    let hostile = std::env::args_os()
+        .any(|argument| argument.len() > LINE_MOST || argument.to_string_lossy().contains(is_control));
     if hostile {
         say(without_styles(&error.render().ansi().to_string()).trim_end());
         return error.exit_code();

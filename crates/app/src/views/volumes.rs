@@ -7,14 +7,14 @@ use ebbtide_host::probe::{BlockDevice, Content, Devices, Kind, Made};
 use ebbtide_host::sys::DevNum;
 use ebbtide_model::observe::nvme::Health;
 use ebbtide_model::samples::Join;
-use ebbtide_model::shown::{aligned, one_line};
+use ebbtide_model::shown::{aligned, excerpt, one_line};
 use ebbtide_model::units::{Bytes, format_bytes};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// A device was asked for that is not there.
 #[derive(Debug, thiserror::Error)]
-#[error("there is no block device `{name}`; there are {}", there.join(", "))]
+#[error("there is no block device `{}`; there are {}", excerpt(name), there.join(", "))]
 pub struct NoSuchDevice {
     name: String,
     there: Vec<String>,

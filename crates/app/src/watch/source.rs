@@ -10,7 +10,7 @@ use ebbtide_host::rbd::{self, NotHere};
 use ebbtide_host::sys::{self, Sys};
 use ebbtide_model::observe::host::HostCounters;
 use ebbtide_model::samples::Join;
-use ebbtide_model::shown::Shown as _;
+use ebbtide_model::shown::{Shown as _, excerpt};
 use ebbtide_model::units::Nanos;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -34,14 +34,14 @@ pub enum WatchError {
     #[error("{}: {_1}", _0.shown())]
     Counters(PathBuf, io::Error),
     /// A target is no device, and nothing is known of it as a path.
-    #[error("`{target}` is no block device, and as a path: {error}")]
+    #[error("`{}` is no block device, and as a path: {error}", excerpt(target))]
     NoDevice {
         /// As it was given.
         target: String,
         error: io::Error,
     },
     /// A target is on a file system without devices.
-    #[error("`{target}` is on {}, which rests on no block device", kind.as_deref().unwrap_or("no file system"))]
+    #[error("`{}` is on {}, which rests on no block device", excerpt(target), kind.as_deref().unwrap_or("no file system"))]
     NothingBelow {
         /// As it was given.
         target: String,
@@ -52,7 +52,7 @@ pub enum WatchError {
     #[error(transparent)]
     NotMapped(#[from] NotHere),
     /// A single device has no siblings.
-    #[error("--siblings: only {0} was named, which has no sibling; name another device")]
+    #[error("--siblings: only {} was named, which has no sibling; name another device", excerpt(_0))]
     Alone(String),
 }
 

@@ -183,3 +183,27 @@ fn virtual_time_has_no_default_budget() {
     assert!(planned.contains("`trials_max = 6` cannot decide 2 comparisons"), "{planned}");
     assert!(planned.contains("write `trials_max = 7` or more"), "{planned}");
 }
+
+/// The second half of 1 MiB, as a job file's `size=50%` and `offset=50%` have it, and fio's defaults of options that are not done.
+#[test]
+fn a_share_on_the_command_line_is_of_what_is_there() {
+    let home = Home::new();
+    home.write("f", &"x".repeat(1 << 20));
+    let line = "bench --filename=f --rw=read --bs=64k --direct=0 --offset=50% --size=50% --unlink=0 --lockfile=none --do_verify=0 --json";
+    let ran = home.ebb(line).output().unwrap();
+    assert_eq!(status(&ran), 0, "{}", stderr(&ran));
+    let said: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!(said["jobs"][0]["read"]["io_bytes"], 512 << 10, "{said}");
+    for (line, why) in [
+        ("bench new --size=50%", "--size=50%: that is a share of a file or device that is there"),
+        ("bench f --size=101%", "no share; write a whole number of percent"),
+        ("bench f --bs=64k --size=1%", "not a block of 1MiB"),
+        ("bench f --unlink=1", "but for its default, 0"),
+        ("bench f --verify=md5 --do_verify=0", "only 1 is done"),
+        ("profile run dd . --size=50%", "is a share, and of what is not known here"),
+    ] {
+        let refused = home.ebb(line).output().unwrap();
+        assert_eq!(status(&refused), 2, "{line}: {}", stderr(&refused));
+        assert!(stderr(&refused).contains(why), "{line}: {}", stderr(&refused));
+    }
+}

@@ -227,3 +227,31 @@ fn a_store_from_elsewhere() {
     printed(&home, &words("show last"));
     assert_eq!(home.json("list", &[0])["sessions"][0]["id"], long.as_str(), "JSON is the same value");
 }
+
+/// A name with a line break would be a line of its own, and a long one hides what is wrong.
+#[test]
+fn what_is_quoted_of_an_argument_is_short_and_on_one_line() {
+    let home = Home::new();
+    let (odd, long) = ("a\nB\u{1b}[31m.x", "x".repeat(100_000));
+    let commands: [&[&str]; 10] = [
+        &["watch"],
+        &["volumes"],
+        &["attach"],
+        &["detach"],
+        &["detach", "--dry-run"],
+        &["status"],
+        &["completions"],
+        &["cleanup", "--older-than"],
+        &["bench", "f", "--rw"],
+        &["lab"],
+    ];
+    for words in commands {
+        for argument in [odd, &long] {
+            let output = home.command(EBB).args(words).arg(argument).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!([1, 2].contains(&status(&output)), "{words:?}: {said}");
+            assert!(said.len() < 6000, "{words:?}: {} bytes", said.len());
+            assert!(!said.lines().any(|line| line.starts_with('B')), "{words:?}: {said}");
+        }
+    }
+}

@@ -44,16 +44,11 @@ pub enum AwsError {
     },
 }
 
-/// Whether `text` may be one of these: JSON begins with a brace, or as a list; a catalogue file is neither.
+/// Whether `text` may be one of these: it is JSON as a whole, or begins as an object or a list of them, which no catalogue file does.
 pub fn is_json(text: &str) -> bool {
     let text = text.trim_start_matches('\u{feff}').trim_start();
-    match text.strip_prefix('[').map(str::trim_start) {
-        // `[[volume]]` begins a catalogue file too.
-        Some(rest) => {
-            rest.starts_with('{') || serde_json::from_str::<Vec<serde::de::IgnoredAny>>(text).is_ok()
-        }
-        None => text.starts_with('{'),
-    }
+    let rest = text.strip_prefix('[').map_or(text, str::trim_start);
+    rest.starts_with('{') || serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
 /// What an output consists of, with the key that holds its entries where nothing is left out.

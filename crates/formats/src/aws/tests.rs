@@ -28,7 +28,9 @@ fn what_a_query_leaves_is_read_like_the_whole() {
     assert_eq!(parse(&whole["PriceList"].to_string()), parse(PRICES));
     let types = r#"[{"InstanceType": "m6i.large", "VCpuInfo": {"DefaultVCpus": 2}}]"#;
     assert!(matches!(parse(types), Ok(AwsOutput::Instances(found)) if found[0].vcpus == Some(2)));
-    for text in ["[]", "[[\"vol-1\", 100]]", "[{\"ID\": \"vol-1\"}]", "{\"ID\": 1}"] {
+    for text in
+        ["[]", "[[\"vol-1\", 100]]", "[{\"ID\": \"vol-1\"}]", "{\"ID\": 1}", "null", "\"vol-1\"\n", "3"]
+    {
         assert!(is_json(text), "{text}");
         let error = parse(text).expect_err(text).to_string();
         assert!(error.contains("--query 'Volumes[]'"), "{text}: {error}");

@@ -111,9 +111,7 @@ pub(super) fn parse(text: &str, start: usize) -> Result<Imported, ImportError> {
             "no job in this result of fio completed a read or a write: {why}"
         )));
     }
-    notes.extend(
-        failed.iter().map(|failed| format!("the run failed: {failed}; figures are of the time before")),
-    );
+    notes.extend(failed.iter().map(|failed| format!("the run failed: {failed}")));
     tell_apart(&mut measured);
     let hostname = document["client_stats"][0]["hostname"].as_str().map(str::to_owned);
     let text = text.to_owned();

@@ -28,10 +28,12 @@ fn from_text(text: &str) -> Vec<IostatReport> {
     let mut seen: Vec<&str> = Vec::new();
     let mut in_table = false;
     for line in text.lines() {
-        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let words = words(line);
         let is_device = |word: &&&str| word.trim_end_matches(':') == "Device";
-        if words.first().filter(is_device).or(words.last().filter(is_device)).is_some() && words.len() > 1 {
-            header = words;
+        let device = words.iter().position(|word| is_device(&word));
+        if let Some(at) = device.filter(|_| words.len() > 1) {
+            // A time or a mark may stand before it; some print it last.
+            header = if at + 1 == words.len() { words } else { words[at..].to_vec() };
             let columns = || header.iter().copied().filter(|c| !is_device(&c));
             if reports.is_empty() || columns().any(|c| seen.contains(&c)) {
                 reports.push(IostatReport::default());
@@ -39,16 +41,32 @@ fn from_text(text: &str) -> Vec<IostatReport> {
             }
             seen.extend(columns());
             in_table = true;
-        } else if words.is_empty() || words.first().is_some_and(|w| w.starts_with("avg-cpu")) {
+        } else if (words.is_empty() && !line.contains('-'))
+            || words.first().is_some_and(|w| w.starts_with("avg-cpu"))
+        {
             in_table = false;
         } else if in_table
-            && words.len() == header.len()
+            && let Some(row) = row(&header, &words)
             && let Some(report) = reports.last_mut()
         {
-            take_row(&header, &words, report);
+            take_row(&header, row, report);
         }
     }
     reports
+}
+
+/// Words of `line` without the signs that quote it in a mail or draw a table.
+fn words(line: &str) -> Vec<&str> {
+    let is_sign = |word: &&str| !word.is_empty() && !word.chars().all(|c| matches!(c, '>' | '-' | ':'));
+    line.trim_start_matches(['>', ' ']).split([' ', '\t', '\r', '|']).filter(is_sign).collect()
+}
+
+/// The row that `words` are under `header`, without what stands before it, such as a time.
+fn row<'a, 'b>(header: &[&str], words: &'a [&'b str]) -> Option<&'a [&'b str]> {
+    let row = &words[words.len().checked_sub(header.len())?..];
+    let is_figure = |word: &&str| figure(word).is_some();
+    let is_whole = row.len() == words.len();
+    (is_whole || !is_figure(&row[0]) && row[1..].iter().all(is_figure)).then_some(row)
 }
 
 fn take_row(header: &[&str], words: &[&str], report: &mut IostatReport) {
@@ -111,12 +129,28 @@ fn set(row: &mut IostatRow, column: &str, figure: Figure) {
 }
 
 fn from_json(text: &str) -> Result<Vec<IostatReport>, IostatError> {
-    let value: Value = serde_json::from_str(text).map_err(|e| IostatError::Json(e.to_string()))?;
+    let value: Value =
+        serde_json::from_str(&without_stray_commas(text)).map_err(|e| IostatError::Json(e.to_string()))?;
     let hosts = value["sysstat"]["hosts"].as_array();
     let hosts = hosts.ok_or_else(|| IostatError::Json("there is no sysstat.hosts".to_owned()))?;
     let statistics = hosts.iter().filter_map(|h| h["statistics"].as_array()).flatten();
     let report = |disks: &Vec<Value>| IostatReport { devices: disks.iter().filter_map(json_row).collect() };
     Ok(statistics.filter_map(|s| s["disk"].as_array()).map(report).collect())
+}
+
+/// `text` without commas that follow nothing: sysstat 11.6 to 12.1 writes one with `-y`.
+fn without_stray_commas(text: &str) -> String {
+    let (mut in_string, mut is_escaped, mut last) = (false, false, ' ');
+    let keeps = |&c: &char| {
+        let is_stray = !in_string && c == ',' && matches!(last, '[' | '{' | ',');
+        in_string ^= c == '"' && !is_escaped;
+        is_escaped = in_string && c == '\\' && !is_escaped;
+        if !c.is_whitespace() {
+            last = c;
+        }
+        !is_stray
+    };
+    text.chars().filter(keeps).collect()
 }
 
 fn json_row(disk: &Value) -> Option<IostatRow> {

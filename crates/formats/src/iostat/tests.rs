@@ -326,3 +326,34 @@ proptest! {
         }
     }
 }
+
+/// As people paste it: quoted in a mail, behind a time or a mark, as a table of Markdown.
+#[test]
+fn a_table_is_read_with_what_is_around_it() {
+    let plain = "Device r/s w/s rkB/s wkB/s await aqu-sz %util\nsda 1 2 3 4 5 6 7\nsdb 2 2 3 4 25 6 7\n";
+    let expected = parse(plain).expect("is one");
+    let each =
+        |change: &dyn Fn(&str) -> String| plain.lines().map(|line| change(line) + "\n").collect::<String>();
+    let quoted = each(&|line| format!("> {line}"));
+    let twice = each(&|line| format!(">> {line}"));
+    let timed =
+        each(&|line| if line.starts_with('D') { format!("   {line}") } else { format!("12:00:01 {line}") });
+    let marked = plain.replace("sdb", "--> sdb");
+    let said = plain.replace("sdb", "this one: sdb");
+    let table = each(&|line| {
+        let rule = if line.starts_with('D') { "\n|---|:---:|:---:|--:|---|---|---|---|" } else { "" };
+        format!("| {} |{rule}", line.replace(' ', " | "))
+    });
+    for text in [&quoted, &twice, &timed, &marked, &said, &table] {
+        assert_eq!(parse(text).expect("is one"), expected, "{text}");
+    }
+}
+
+/// sysstat's own fault with `-y`.
+#[test]
+fn a_comma_that_follows_nothing_is_left_out() {
+    let text = r#"{"sysstat": {"hosts": [{"nodename": "a[,\\\",b", "statistics": [
+        ,
+        {"disk": [{"disk_device": "sda", "r/s": 1.0, "r_await": 0.5, "aqu-sz": 0.5, "util": 40.0}]}]}]}}"#;
+    assert_eq!(parse(text).expect("is one")[0].devices[0].reads, Some(1.0));
+}

@@ -7,6 +7,7 @@ use crate::probe::Content;
 use crate::ssh::last_lines;
 use ebbtide_door::own;
 use ebbtide_model::plan::build::BuildUndo;
+use ebbtide_model::shown::excerpt;
 use ebbtide_provision::attached::{Phase, Record, Step, Transport, Tunnel};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -16,17 +17,20 @@ const END_PATIENCE: Duration = Duration::from_secs(10);
 /// How long the end of a session is waited for.
 const SESSION_PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 15 });
 
+fn no_such(name: &str) -> Failure {
+    let name = excerpt(name);
+    Failure::Refused(format!(
+        "there is no {name} that `ebb attach` attached on this host; `ebb status` lists what there is"
+    ))
+}
+
 impl Attacher<'_> {
     /// Takes the attachment `name` away; what stays with why. What is on the volume stays.
     ///
     /// # Errors
     /// When there is no such attachment, or it is in use.
     pub fn detach(&self, name: &str) -> Result<Vec<String>, Failure> {
-        let record = self.record(name)?.ok_or_else(|| {
-            Failure::Refused(format!(
-                "there is no {name} that `ebb attach` attached on this host; `ebb status` lists what there is"
-            ))
-        })?;
+        let record = self.record(name)?.ok_or_else(|| no_such(name))?;
         let _lock = self.lock("ebb detach", name)?;
         self.under_way(&record, || self.take_away(record.clone()))
     }
@@ -36,11 +40,7 @@ impl Attacher<'_> {
     /// # Errors
     /// When there is no such attachment.
     pub fn plan_detach(&self, name: &str) -> Result<Vec<String>, Failure> {
-        let record = self.record(name)?.ok_or_else(|| {
-            Failure::Refused(format!(
-                "there is no {name} that `ebb attach` attached on this host; `ebb status` lists what there is"
-            ))
-        })?;
+        let record = self.record(name)?.ok_or_else(|| no_such(name))?;
         let mut steps = Vec::new();
         if let Some(mount) = record.mount.as_ref().filter(|mount| self.is_mounted(&record, &mount.directory))
         {

@@ -1,6 +1,7 @@
 //! What is attached: a device on a host that SSH leads to, or a target on a network of one's own.
 
 use super::Transport;
+use ebbtide_model::shown::excerpt;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -35,22 +36,28 @@ pub enum Place {
 pub enum PlaceError {
     /// Nothing that leads anywhere.
     #[error(
-        "`{text}` is no volume on another host: write [USER@]HOST:/dev/DEVICE, or nvme-tcp://HOST/NQN or iscsi://HOST/IQN for a target on a network of your own"
+        "`{}` is no volume on another host: write [USER@]HOST:/dev/DEVICE, or nvme-tcp://HOST/NQN or iscsi://HOST/IQN for a target on a network of your own",
+        excerpt(text)
     )]
     Form { text: String },
     /// A device that is not named from the root.
     #[error(
-        "`{device}` is no absolute path: write the device's link there, such as {destination}:/dev/disk/by-id/..."
+        "`{}` is no absolute path: write the device's link there, such as {}:/dev/disk/by-id/...",
+        excerpt(device),
+        excerpt(destination)
     )]
     Relative { destination: String, device: String },
     /// A host that `ssh` or the kernel would take for something else.
-    #[error("`{host}` is no name of a host: letters, digits and . _ - (an IPv6 address in brackets)")]
+    #[error(
+        "`{}` is no name of a host: letters, digits and . _ - (an IPv6 address in brackets)",
+        excerpt(host)
+    )]
     Host { host: String },
     /// A port that is none.
-    #[error("`{port}` is no TCP port: write a number from 1 to 65535")]
+    #[error("`{}` is no TCP port: write a number from 1 to 65535", excerpt(port))]
     Port { port: String },
     /// A target whose name is not the protocol's.
-    #[error("`{target}` is no {kind}: {transport} names its targets {example}")]
+    #[error("`{}` is no {kind}: {transport} names its targets {example}", excerpt(target))]
     Target { target: String, kind: &'static str, transport: &'static str, example: &'static str },
 }
 

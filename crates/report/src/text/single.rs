@@ -360,11 +360,13 @@ fn unfinished(samples: &TrialSamples) -> Option<String> {
 
 fn cpu(samples: &TrialSamples) -> String {
     let seconds = samples.elapsed.as_secs_f64();
-    if seconds <= 0.0 {
+    let cpu = &samples.cpu;
+    let used = cpu.load_user.as_secs_f64() + cpu.load_system.as_secs_f64();
+    // What ended at once took less time than its beginning and its end, which are counted too.
+    if seconds <= 0.0 || used > seconds * f64::from(cpu.cores.max(1)) {
         return "not measured".to_owned();
     }
     let share = |time: Nanos| words::percent(time.as_secs_f64() / seconds);
-    let cpu = &samples.cpu;
     let ops = samples.array.counts().total().ops;
     let mut text = format!(
         "{} user, {} system, of one core ({})",

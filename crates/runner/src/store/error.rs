@@ -56,7 +56,7 @@ pub enum StoreError {
     },
     /// Of an older version by what it says, and not by what is in it.
     #[error(
-        "the store {} says that it has schema version {found}, and is not one of that version ({what}): another program has changed it; it is left as it is,          put back an older copy of it, or give another store with --store FILE",
+        "the store {} says that it has schema version {found}, and is not one of that version ({what}): another program has changed it; it is left as it is; put back an older copy of it, or give another store with --store FILE",
         path.shown()
     )]
     NotOfItsVersion {

@@ -2,7 +2,7 @@
 
 use super::Place;
 use ebbtide_model::units::Bytes;
-use ebbtide_model::workload::options::Refusal;
+use ebbtide_model::workload::options::{Refusal, ShareError};
 use std::fmt;
 use std::io;
 
@@ -105,12 +105,9 @@ pub enum Mistake {
     /// An offset, and a file for each clone.
     #[error("offset with a file for each clone is not done; give a filename")]
     OffsetOfEach,
-    /// A share of what is not there yet.
-    #[error("{what}={percent}%: that is a share of a file or device that is there; write bytes")]
-    ShareOfNothing { what: &'static str, percent: u8 },
-    /// A share that is less than a block.
-    #[error("{what}={percent}% ends before it begins: that is not a block of {of}")]
-    EmptyShare { what: &'static str, percent: u8, of: Bytes },
+    /// A share that is no number of bytes.
+    #[error(transparent)]
+    Share(#[from] ShareError),
     /// Several files, whose size nobody knows.
     #[error(
         "nrfiles={0}: write size, that of all of them together (filesize, that of each, is not done with it)"
@@ -134,7 +131,8 @@ pub enum Mistake {
 impl Mistake {
     /// Whether it is an option that is not done, so that the others of its job say what is asked all the same.
     pub(super) fn is_of_an_option_not_done(&self) -> bool {
-        matches!(self, Mistake::Option { wrong: OptionMistake::NotDone(_) | OptionMistake::Unlisted, .. })
+        use OptionMistake::{NotDone, OnlyDefault, Unlisted};
+        matches!(self, Mistake::Option { wrong: NotDone(_) | OnlyDefault(_) | Unlisted, .. })
     }
 }
 
@@ -161,6 +159,9 @@ pub enum OptionMistake {
     /// An option of fio's that there is not: what to write instead.
     #[error("ebb does not support this fio option: {0}")]
     NotDone(&'static str),
+    /// An option of fio's that there is not, with a value that asks for it.
+    #[error("ebb does not support this fio option but for its default, {0}")]
+    OnlyDefault(&'static str),
     /// A name that no option has, and the nearest that one has.
     #[error("this option is not known; is it `{0}`?")]
     Misspelt(&'static str),

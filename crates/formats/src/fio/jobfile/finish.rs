@@ -89,44 +89,16 @@ impl JobDraft {
         };
         let draft = &mut self.draft;
         let bs = draft.workload.bs.0;
-        let bytes = |what: &'static str, amount: Amount, of: Option<Bytes>| match amount {
-            Amount::Bytes(bytes) => Ok(bytes),
-            Amount::Percent(percent) => {
-                let of = of.ok_or(Mistake::ShareOfNothing { what, percent })?;
-                // In whole blocks, as fio has it.
-                let share = (u128::from(of.0) * u128::from(percent) / 100) as u64 / bs * bs;
-                if share == 0 && !what.starts_with("offset") {
-                    return Err(Mistake::EmptyShare { what, percent, of });
-                }
-                Ok(Bytes(share))
-            }
-        };
-        let offset = bytes("offset", draft.offset, whole)?;
-        let step = bytes("offset_increment", draft.step, whole)?;
+        draft.take_shares(whole)?;
+        let step = draft.step.bytes().unwrap_or_default();
+        let offset = draft.offset.bytes().unwrap_or_default();
         let rest = whole.map(|whole| Bytes(whole.0.saturating_sub(offset.0)));
-        // All of what is there is what a job without a size uses.
-        let all = draft.region == Some(Amount::Percent(100)) && rest.is_none();
-        // A share is of the whole, and ends where that does.
-        let part = |size| {
-            let share = bytes("size", size, whole)?;
-            let capped = rest
-                .filter(|_| matches!(size, Amount::Percent(_)))
-                .map_or(share, |rest| Bytes(share.0.min(rest.0 / bs * bs)));
-            match (size, whole) {
-                (Amount::Percent(percent), Some(of)) if capped == Bytes(0) => {
-                    Err(Mistake::EmptyShare { what: "size", percent, of })
-                }
-                _ => Ok(capped),
-            }
-        };
-        let size = draft.region.filter(|_| !all).map(part).transpose()?;
         let ends = draft.runtime.is_some() || draft.moved.is_some() || draft.latency.target > Nanos(0);
         if let (None, Some(rest), false) = (draft.region, rest, ends) {
             // As in fio: once over what is there.
             draft.region = Some(Amount::Bytes(rest));
         }
-        let size = size.or(draft.region.and_then(Amount::bytes));
-        let moved = draft.moved.map(|moved| bytes("io_size", moved, size.or(rest))).transpose()?;
+        let size = draft.region.and_then(Amount::bytes);
         let jobs = u64::from(draft.workload.numjobs);
         let last = rest.map(|rest| Bytes(rest.0.saturating_sub(step.0.saturating_mul(jobs - 1))));
         if let (Some(last), Some(each), true) = (last, size.or(rest), step > Bytes(0) && jobs > 1)
@@ -139,9 +111,6 @@ impl JobDraft {
             };
             return Err(Mistake::ShortOfClones { step, jobs, rest: last, each, instead });
         }
-        draft.step = Amount::Bytes(step);
-        draft.offset = Amount::Bytes(offset);
-        (draft.region, draft.moved) = (size.map(Amount::Bytes), moved.map(Amount::Bytes));
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! From sections of options to jobs.
 
-use super::known::{self, Verify, unknown, verify, without_effect};
+use super::known::{self, Verify, not_done, verify, without_effect};
 use super::lines::{Given, Section};
 use super::values::Value;
 use super::{
@@ -158,12 +158,14 @@ fn as_given(options: &[&Given]) -> Vec<(String, String)> {
     options.iter().map(|given| (given.name.clone(), value(given))).collect()
 }
 
-/// Whether the option `name` with `value` may stand in a job.
+/// Whether the option `name` with `value` may stand in a job with this `verify`.
 ///
 /// # Errors
 /// Why not, and what to write instead; the option's name comes first.
-pub fn accept(name: &str, value: &str) -> Result<(), Mistake> {
-    JobDraft::new().option(name, Some(value))
+pub fn accept(name: &str, value: &str, verify: Option<&str>) -> Result<(), Mistake> {
+    let mut job = JobDraft::new();
+    verify.map_or(Ok(()), |method| job.option("verify", Some(method)))?;
+    job.option(name, Some(value))
 }
 
 /// A job while its options are read.
@@ -204,9 +206,10 @@ impl JobDraft {
 
     fn read(given: &[&Given]) -> (JobDraft, Vec<JobFileError>) {
         let (mut job, mut errors) = (JobDraft::new(), Vec::new());
-        // The base of the units counts for the whole section, wherever it stands.
-        let base = given.iter().filter(|given| given.name == "kb_base");
-        for given in base.chain(given.iter().filter(|given| given.name != "kb_base")) {
+        // These count for the whole section, wherever they stand.
+        let (first, rest): (Vec<&Given>, Vec<&Given>) =
+            given.iter().partition(|given| ["kb_base", "verify"].contains(&given.name.as_str()));
+        for given in first.into_iter().chain(rest) {
             if let Err(mistake) = job.option(&given.name, given.value.as_deref()) {
                 errors.push(JobFileError { place: given.place.clone(), mistake });
             }
@@ -241,7 +244,7 @@ impl JobDraft {
                     Verify::No => None,
                 });
             }
-            "do_verify" if value.text.is_none_or(|text| text != "0") => {}
+            "do_verify" if on(value)? || !self.verified => {}
             "do_verify" => {
                 return Err(OptionMistake::Only(
                     "1 is done: what is written is read back, and again by `ebb verify LEDGER`",
@@ -270,7 +273,7 @@ impl JobDraft {
             }
             "file_service_type" => self.service = Service::named(value.given()?)?,
             _ if without_effect(name) => {}
-            _ => return Err(unknown(name)),
+            _ => not_done(name, value.text)?,
         }
         Ok(())
     }

@@ -22,8 +22,57 @@ const fn valued(name: &'static str) -> Accepted {
     Accepted { name, takes_value: true }
 }
 
-/// Options that have one value here; any other is refused.
-pub const ONE_VALUE: &[Accepted] = &[switch("do_verify")];
+/// Options that are not done, with their default in fio: that asks for nothing, and any other value is refused.
+pub const AT_DEFAULT: &[(Accepted, &str)] = &[
+    (switch("atomic"), "0"),
+    (switch("blocksize_unaligned"), "0"),
+    (switch("bs_unaligned"), "0"),
+    (switch("create_only"), "0"),
+    (switch("dedupe_global"), "0"),
+    (valued("dedupe_mode"), "repeat"),
+    (switch("end_syncfs"), "0"),
+    (switch("exitall"), "0"),
+    (switch("experimental_verify"), "0"),
+    (switch("file_append"), "0"),
+    (switch("fill_device"), "0"),
+    (switch("fill_fs"), "0"),
+    (valued("flow"), "0"),
+    (switch("fsync_on_close"), "0"),
+    (switch("ignore_zone_limits"), "0"),
+    (valued("lockfile"), "none"),
+    (valued("max_latency"), "0"),
+    (valued("max_open_zones"), "0"),
+    (switch("nonvectored"), "0"),
+    (switch("nowait"), "0"),
+    (valued("number_ios"), "0"),
+    (valued("percentage_random"), "0"),
+    (switch("pre_read"), "0"),
+    (valued("prio"), "0"),
+    (switch("rate_ignore_thinktime"), "0"),
+    (switch("read_only"), "0"),
+    (switch("serialize_overlap"), "0"),
+    (switch("stats"), "1"),
+    (valued("thinktime_blocks"), "1"),
+    (valued("thinktime_spin"), "0"),
+    (valued("trim_backlog"), "0"),
+    (valued("trim_percentage"), "0"),
+    (switch("uncached"), "0"),
+    (switch("unlink"), "0"),
+    (switch("unlink_each_loop"), "0"),
+    (valued("verify_async"), "0"),
+    (valued("verify_backlog"), "0"),
+    (valued("verify_offset"), "0"),
+    (switch("verify_only"), "0"),
+    (switch("verify_state_load"), "0"),
+    (switch("zero_buffers"), "0"),
+    (valued("zonemode"), "none"),
+    (valued("zonerange"), "0"),
+    (valued("zonesize"), "0"),
+    (valued("zoneskip"), "0"),
+];
+
+/// Whether what was written is read back: it is, where anything is verified.
+pub const DO_VERIFY: Accepted = switch("do_verify");
 
 /// Options that change nothing here.
 pub const WITHOUT_EFFECT: &[Accepted] = &[
@@ -45,8 +94,10 @@ pub const WITHOUT_EFFECT: &[Accepted] = &[
     switch("threads"),
     // One generator, whose seed is that of the run; random offsets may always repeat.
     switch("randrepeat"),
+    switch("allrandrepeat"),
     valued("random_generator"),
     switch("norandommap"),
+    switch("softrandommap"),
     // Written data never repeats and never compresses, but where that is asked for.
     switch("scramble_buffers"),
     // Files and buffers are registered with the ring where the kernel can.
@@ -78,6 +129,7 @@ pub const ONLY_TOLD: &[Accepted] = &[
     switch("disable_bw_measurement"),
     switch("disable_bw"),
     switch("slat_percentiles"),
+    switch("block_error_percentiles"),
     valued("percentile_list"),
     valued("significant_figures"),
     valued("bwavgtime"),
@@ -142,6 +194,7 @@ pub(super) const BESIDE: &[&str] = &[
     "randseed",
     "kb_base",
     "verify",
+    "do_verify",
     "nrfiles",
     "file_service_type",
 ];
@@ -202,8 +255,7 @@ pub(super) fn option(name: &str) -> Option<&'static WorkloadOption> {
 /// The name of every option that is honoured.
 pub(super) fn honoured() -> impl Iterator<Item = &'static str> {
     let options = OPTIONS.iter().filter(|option| option.is_in(Grammar::JobFile));
-    let plain = ONE_VALUE.iter().map(|option| option.name);
-    BESIDE.iter().copied().chain(options.flat_map(WorkloadOption::names)).chain(plain)
+    BESIDE.iter().copied().chain(options.flat_map(WorkloadOption::names))
 }
 
 /// Whether `name` is accepted because it changes nothing here.
@@ -231,11 +283,23 @@ pub fn only_told(names: &[&str]) -> Option<String> {
     ))
 }
 
-/// What to say of the option `name`, which is not done.
-pub(super) fn unknown(name: &str) -> OptionMistake {
-    if let Some((_, instead)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
-        return OptionMistake::NotDone(instead);
+/// Judges the option `name`, which is not done: at its default in fio it asks for nothing.
+///
+/// # Errors
+/// What to write instead.
+pub(super) fn not_done(name: &str, value: Option<&str>) -> Result<(), OptionMistake> {
+    let default = AT_DEFAULT.iter().find(|(option, _)| option.name == name).map(|(_, default)| *default);
+    if default.is_some_and(|default| value.map_or("1", str::trim) == default) {
+        return Ok(());
     }
+    if let Some((_, instead)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
+        return Err(OptionMistake::NotDone(instead));
+    }
+    Err(default.map_or_else(|| unknown(name), OptionMistake::OnlyDefault))
+}
+
+/// What to say of a name that is in no list.
+pub(super) fn unknown(name: &str) -> OptionMistake {
     let known = honoured().chain(WITHOUT_EFFECT.iter().chain(ONLY_TOLD).map(|option| option.name));
     nearest(name, known).map_or(OptionMistake::Unlisted, OptionMistake::Misspelt)
 }

@@ -17,7 +17,9 @@ pub(crate) mod values;
 pub use error::{JobFileError, JobFileErrors, Mistake, OptionMistake, ValueError};
 pub use files::{FILES_MOST, FileOrder, NotOnFiles, Service, size_of_each};
 pub use jobs::{FileJob, Target, accept};
-pub use known::{Accepted, ONE_VALUE, ONLY_TOLD, Verify, WITHOUT_EFFECT, only_told, verify, without_effect};
+pub use known::{
+    AT_DEFAULT, Accepted, DO_VERIFY, ONLY_TOLD, Verify, WITHOUT_EFFECT, only_told, verify, without_effect,
+};
 
 use ebbtide_model::units::Bytes;
 use std::fmt;

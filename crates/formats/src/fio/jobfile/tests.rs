@@ -307,11 +307,30 @@ fn jobs_wait_for_all_before_them_or_for_one() {
 /// What the command line takes is what a job file takes.
 #[test]
 fn options_without_an_effect_are_accepted_by_themselves() {
-    for Accepted { name, .. } in known::WITHOUT_EFFECT.iter().chain(known::ONLY_TOLD).chain(known::ONE_VALUE)
-    {
-        assert!(accept(name, "1").is_ok(), "{name}");
+    for Accepted { name, .. } in known::WITHOUT_EFFECT.iter().chain(known::ONLY_TOLD) {
+        assert!(accept(name, "1", None).is_ok(), "{name}");
     }
-    assert!(accept("opendir", "/x").is_err_and(|what| what.to_string().contains("name each file")));
+    assert!(accept("do_verify", "0", None).is_ok() && accept("do_verify", "0", Some("none")).is_ok());
+    assert!(accept("do_verify", "0", Some("md5")).is_err());
+    assert!(accept("opendir", "/x", None).is_err_and(|what| what.to_string().contains("name each file")));
+}
+
+/// A default asks for nothing, and what else it may be is told.
+#[test]
+fn options_that_are_not_done_may_be_at_their_default() {
+    for (Accepted { name, .. }, default) in known::AT_DEFAULT {
+        assert!(accept(name, default, None).is_ok(), "{name}={default}");
+        let other = if *default == "1" { "0" } else { "1" };
+        assert!(
+            accept(name, other, None).is_err_and(|what| what.to_string().contains("does not support")),
+            "{name}"
+        );
+        assert!(known::option(name).is_none() && !without_effect(name), "{name} is done");
+    }
+    let text = "[a]\nsize=1m\nstats=1\nunlink = 0\nlockfile=none\ndo_verify=0\nallrandrepeat=1\nsoftrandommap=1\n\
+                block_error_percentiles=0\n";
+    assert!(read(text).is_ok(), "{:?}", read(text));
+    assert!(read("[a]\nsize=1m\ndo_verify=0\nverify=md5").is_err());
 }
 
 /// What people run, in the style of what is published for clouds, databases and clusters.

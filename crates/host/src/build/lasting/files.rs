@@ -17,6 +17,17 @@ const TRIES: u32 = 100;
 /// A part that is not in its file as it should be, the file's text now, and as it should be.
 type Pending<'a> = (&'a Part, Option<String>, String);
 
+/// Why the file of `part` is not changed; the failure names it.
+fn refused(part: &Part, error: DoorError) -> Failure {
+    match error {
+        DoorError::Refused(refusal) => Failure::file(&part.path, refusal.reasons_in_words()),
+        DoorError::System { what, source, .. } => {
+            Failure::file(&part.path, format!("cannot {what} it: {source}"))
+        }
+        other => Failure::file(&part.path, other),
+    }
+}
+
 impl Keeper<'_> {
     /// The text of the host's file `path`; nothing where there is none.
     pub(super) fn text(&self, path: &Path) -> Result<Option<String>, Failure> {
@@ -34,7 +45,6 @@ impl Keeper<'_> {
     ) -> Result<(), Failure> {
         let path = self.sys.at(&part.path);
         let mode = if part.executable { 0o755 } else { 0o644 };
-        let failed = |error: &dyn std::fmt::Display| Failure::file(&part.path, error);
         for _ in 0..TRIES {
             let now = self.text(&part.path)?;
             let text = change(now.as_deref())?;
@@ -42,15 +52,16 @@ impl Keeper<'_> {
             let others = files::others(now.as_deref().unwrap_or_default());
             let is_known =
                 |left: &[u8]| std::str::from_utf8(left).is_ok_and(|left| files::others(left) == others);
-            configuration::forget_unfinished(&path, &is_known).map_err(|error| failed(&error))?;
+            configuration::forget_unfinished(&path, &is_known)
+                .map_err(|error| Failure::file(&part.path, error))?;
             let written =
                 configuration::replace(&path, now.as_ref().map(String::as_bytes), text.as_bytes(), mode);
-            if written.map_err(|error| failed(&error))? == Configured::Written {
+            if written.map_err(|error| refused(part, error))? == Configured::Written {
                 (self.boundary)();
                 return Ok(());
             }
         }
-        Err(failed(&"other programs edit it all the time; stop them, and try again"))
+        Err(Failure::file(&part.path, "other programs edit it all the time; stop them, and try again"))
     }
 
     /// Parts that are not in their files as they should be, with the files' text now and as it should be.
@@ -89,7 +100,7 @@ impl Keeper<'_> {
         match configuration::may_replace(&self.sys.at(&part.path)) {
             // Its directory is made with it.
             Err(DoorError::System { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(()),
-            judged => judged.map_err(|error| Failure::file(&part.path, error)),
+            judged => judged.map_err(|error| refused(part, error)),
         }
     }
 

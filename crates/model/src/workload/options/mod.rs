@@ -6,12 +6,14 @@
 //! how a job file's units are read, and `randseed` belongs to the run.
 
 mod draft;
+mod shares;
 mod table;
 
 #[cfg(test)]
 mod tests;
 
 pub use draft::{Amount, Draft, SteadyDraft};
+pub use shares::ShareError;
 pub use table::{OPTIONS, named, said};
 
 use crate::near;
@@ -67,7 +69,7 @@ pub struct WorkloadOption {
 pub enum Kind {
     /// A number of bytes.
     Size { least: Bytes, most: Bytes, set: fn(&mut Draft, Bytes) },
-    /// A number of bytes, in a job file also a share of what is there.
+    /// A number of bytes, on the command line and in a job file also a share of what is there.
     Amount { least: Bytes, set: fn(&mut Draft, Amount) },
     /// Bytes per second, more than 0.
     Throughput { set: fn(&mut Draft, Bytes) },
@@ -204,6 +206,12 @@ impl Written for Plain<'_> {
     }
     fn size(&mut self) -> Read<Bytes> {
         self.0.parse().map_err(|error: UnitError| Some(error.to_string()))
+    }
+    fn amount(&mut self) -> Read<Amount> {
+        let Some(share) = self.0.trim().strip_suffix('%') else { return self.size().map(Amount::Bytes) };
+        let percent = share.parse().ok().filter(|percent| *percent <= 100);
+        let wrong = || Some(format!("`{}` is no share; write a whole number of percent up to 100%", self.0));
+        percent.map(Amount::Percent).ok_or_else(wrong)
     }
     fn time(&mut self, bare: Nanos) -> Read<Nanos> {
         time(self.0, bare).map_err(|error| Some(error.to_string()))

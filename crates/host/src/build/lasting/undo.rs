@@ -44,32 +44,13 @@ impl Keeper<'_> {
         self.refuse_opened(&record, destroy)?;
         let others = self.others(&record)?;
         self.refuse_used(&record, &others)?;
-        // Where nothing can be noted, nothing is changed.
-        self.write(&record)?;
         let mut undone = Undone::default();
         let steps = record.desired.build.steps.clone();
         let backwards = backwards(&steps);
         let undos = || backwards.iter().filter_map(|(index, step)| Some((*index, step, step.undo.as_ref()?)));
         let before = record.clone();
         let is_own = |index: usize| is_new || was_erased(&before, index);
-        // What is in use keeps everything: nothing else is touched then, and the record stays as it is. Mounts are the most likely to be.
-        let is_mount = |undo: &BuildUndo| matches!(undo, BuildUndo::Unmount { .. });
-        let mounts = undos().filter(|(.., undo)| is_mount(undo));
-        // What is somebody's by now keeps what it stands on.
-        let mut kept: Vec<&BuildUndo> = Vec::new();
-        for (index, _, undo) in mounts.chain(undos().filter(|(.., undo)| uses(undo) && !is_mount(undo))) {
-            let is_left = match &others[index] {
-                Some(other) => {
-                    undone.leave(&other.what);
-                    true
-                }
-                None => self.put_back(undo, &mut undone)?,
-            };
-            if is_left {
-                kept.push(undo);
-            }
-        }
-        self.refuse_mounted(&record, &others, false)?;
+        // Where nothing can be noted, nothing is changed.
         if record.phase != Phase::Undoing {
             // Content that an apply had begun may be somebody's by now.
             if let Some(BuildStep { undo: Some(BuildUndo::WipeContent { .. }), .. }) = steps.get(record.done)
@@ -78,6 +59,12 @@ impl Keeper<'_> {
             }
             record.phase = Phase::Undoing;
             self.write(&record)?;
+        }
+        let mut kept: Vec<&BuildUndo> = Vec::new();
+        let ended = self.end_uses(undos(), &others, &mut undone, &mut kept);
+        if let Err(in_use) = ended.and_then(|()| self.refuse_mounted(&record, &others, false)) {
+            self.write(&before)?;
+            return Err(in_use);
         }
         let parts = record.desired.parts.clone();
         undone.files = self.take_files(&record, &parts)?;
@@ -128,6 +115,34 @@ impl Keeper<'_> {
         }
         self.forget(&record)?;
         Ok(undone)
+    }
+
+    /// Unmounts and swaps off, mounts first, which are the most likely to be in use: that keeps everything. What is somebody's by now is left, and keeps
+    /// what it stands on.
+    fn end_uses<'a>(
+        &self,
+        undos: impl Iterator<Item = (usize, &'a BuildStep, &'a BuildUndo)>,
+        others: &[Option<Other>],
+        undone: &mut Undone,
+        kept: &mut Vec<&'a BuildUndo>,
+    ) -> Result<(), Failure> {
+        let is_mount = |undo: &BuildUndo| matches!(undo, BuildUndo::Unmount { .. });
+        let mut ends: Vec<(usize, &BuildUndo)> =
+            undos.filter(|(.., undo)| uses(undo)).map(|(index, _, undo)| (index, undo)).collect();
+        ends.sort_by_key(|(_, undo)| !is_mount(undo));
+        for (index, undo) in ends {
+            let is_left = match &others[index] {
+                Some(other) => {
+                    undone.leave(&other.what);
+                    true
+                }
+                None => self.put_back(undo, undone)?,
+            };
+            if is_left {
+                kept.push(undo);
+            }
+        }
+        Ok(())
     }
 
     /// Starts what is on members, does not run and carries more, so that this can be looked at. The steps of which it cannot.

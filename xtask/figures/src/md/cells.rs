@@ -277,7 +277,8 @@ impl Made {
         let load = LOADS.iter().find(|(rw, ..)| *rw == asked.rw).ok_or("no such load")?;
         // What was in flight at the end counts in the guest: with many operations that is the steady rate.
         let (before, seconds) = match asked {
-            Asked { depth: 2.., bs, .. } if bs.0 < 1 << 20 => (5, 15),
+            // Over the array's whole length a stream begins anew, elsewhere.
+            Asked { depth: 2.., rw, bs, .. } if bs.0 < 1 << 20 || !rw.starts_with("rand") => (5, 15),
             Asked { depth: 2.., .. } => (5, 60),
             // One random operation after the other: as many as make the mean.
             Asked { rw: "randread" | "randwrite" | "randrw", .. } => (0, 60),

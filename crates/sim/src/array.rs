@@ -475,17 +475,12 @@ impl Array {
         recorder: &mut Recorder,
     ) -> Result<Done, BackendError> {
         match request.op {
-            OpKind::Read => self.read_around_failures(now, request, recorder),
+            OpKind::Read if self.reads_through_stripes(now) => self.gather(now, request),
+            OpKind::Read => self.read(now, request, recorder),
             OpKind::Write if self.map.supports_write() => {
                 self.write_around_failures(now, request, recorder).map(Done::At)
             }
-            OpKind::Write if self.stripes.is_some() => {
-                let parts = self.parts(request)?;
-                if let Some(stripes) = &mut self.stripes {
-                    stripes.write(now, request.slot, request.client, &parts);
-                }
-                Ok(Done::Gathered)
-            }
+            OpKind::Write if self.stripes.is_some() => self.gather(now, request),
             OpKind::Write => self.read_modify_write(now, request, recorder).map(Done::At),
         }
     }
@@ -498,22 +493,36 @@ impl Array {
         Ok(parts)
     }
 
-    fn read_around_failures(
+    /// Leaves a request to the stripe cache.
+    fn gather(&mut self, now: Instant, request: &Request) -> Result<Done, BackendError> {
+        let parts = self.parts(request)?;
+        if let Some(stripes) = &mut self.stripes {
+            stripes.take(now, request.op, request.slot, request.client, &parts);
+        }
+        Ok(Done::Gathered)
+    }
+
+    fn reads_through_stripes(&self, now: Instant) -> bool {
+        self.stripes.is_some() && self.failed(now) != 0
+    }
+
+    /// A read for the page cache: says at once when it is there.
+    ///
+    /// # Errors
+    /// When more members failed than the others make up for.
+    pub(super) fn read_ahead(
         &mut self,
         now: Instant,
         request: &Request,
         recorder: &mut Recorder,
-    ) -> Result<Done, BackendError> {
-        let failed = self.failed(now);
-        if failed == 0 || self.stripes.is_none() {
-            return self.read(now, request, recorder);
+    ) -> Result<Instant, BackendError> {
+        if !self.reads_through_stripes(now) {
+            return Ok(self.submit(now, request, recorder)?.instant().unwrap_or(now));
         }
-        let parts = self.parts(request)?;
-        let Array { map, below, stripes: Some(stripes), .. } = self else {
-            return self.read(now, request, recorder);
-        };
+        let (failed, parts) = (self.failed(now), self.parts(request)?);
+        let Array { map, below, stripes: Some(stripes), .. } = self else { return Ok(now) };
         let end = stripes.read(now, (request.client, &parts), failed, map, below, recorder);
-        end.map(Done::At).map_err(|lost| self.lost(lost, now))
+        end.map_err(|lost| self.lost(lost, now))
     }
 
     fn write_around_failures(

@@ -161,7 +161,7 @@ impl Pages {
                 return Ok(Cached::At(now));
             }
             self.cached = (self.cached + request.length).min(self.memory).min(self.span);
-            return read_array(now, request, array, recorder).map(Cached::At);
+            return array.read_ahead(now, request, recorder).map(Cached::At);
         }
         let fits = self.span <= self.memory;
         let stream = &mut self.streams[job as usize];
@@ -183,7 +183,7 @@ impl Pages {
             while stream.ahead < target {
                 let length = to_boundary(self.piece, stream.ahead).min(target - stream.ahead);
                 let part = Request { offset: stream.ahead, length, ..*request };
-                let there = read_array(now, &part, array, recorder)?;
+                let there = array.read_ahead(now, &part, recorder)?;
                 stream.ahead += length;
                 stream.pieces.push_back((stream.ahead, there));
             }
@@ -287,13 +287,4 @@ impl Pages {
 /// them.
 fn to_boundary(piece: Bytes, at: ArrayOffset) -> Bytes {
     piece - (at - ArrayOffset::START) % piece
-}
-
-fn read_array(
-    now: Instant,
-    request: &Request,
-    array: &mut Array,
-    recorder: &mut Recorder,
-) -> Result<Instant, BackendError> {
-    Ok(array.submit(now, request, recorder)?.instant().unwrap_or(now))
 }

@@ -14,10 +14,13 @@
 //!   all that wait begin (`raid5_activate_delayed`).
 //! - The cache has so many lines; writes for which none is free wait until a quarter is.
 //! - Pages of a line stay known until newer lines take its place.
-//! - Lines side by side in one chunk that want the same of a member at the same instant are one request there.
+//! - Lines are served in order, and of each line its members from the last to the first; lines side by side in one chunk that
+//!   are written as a whole are served member by member (`stripe_add_to_batch_list`).
+//! - A page continues a request of its member that is not sent yet: the newest of all, if it is that member's, or else the
+//!   member's oldest, and no other (`blk_attempt_plug_merge` of Linux 6.13 and later).
 //!
-//! Reads of an array with all its members go past the cache; with a failed one they go through it, and a page of the failed
-//! member is computed from all others.
+//! Reads of an array with all its members go past the cache; with a failed one they wait for lines as writes do, and a page of
+//! the failed member is computed from all others.
 
 use super::array::{Below, Lost, Part};
 use super::record::Recorder;
@@ -32,6 +35,10 @@ const LINES: usize = 256;
 /// Lines in use below which writes go on that found none free.
 const LINES_RESUMED: usize = LINES * 3 / 4;
 const PAGE: Bytes = Bytes(4096);
+/// Requests that the block layer gathers of a thread before it sends them (twice `BLK_MAX_REQUEST_COUNT`: for several disks),
+/// and the length of the first one after which it does, too (`BLK_PLUG_FLUSH_SIZE`).
+const PLUG: usize = 64;
+const PLUG_BYTES: Bytes = Bytes(128 << 10);
 /// Most members that a set has room for.
 pub(super) const MEMBERS_MAX: usize = 128;
 
@@ -64,6 +71,9 @@ struct Line {
     whole: Members,
     /// Writes that wait for it.
     waiting: Vec<u32>,
+    /// Members whose pages are read for somebody, and who that is.
+    asked: Members,
+    readers: Vec<u32>,
     client: usize,
     /// When it was last used.
     used: u64,
@@ -71,7 +81,7 @@ struct Line {
 
 impl Line {
     fn is_in_use(&self) -> bool {
-        self.new != 0 || self.phase != Phase::Idle
+        self.new != 0 || self.asked != 0 || self.phase != Phase::Idle
     }
 
     const EMPTY: Line = Line {
@@ -82,23 +92,26 @@ impl Line {
         new: 0,
         whole: 0,
         waiting: Vec::new(),
+        asked: 0,
+        readers: Vec::new(),
         client: 0,
         used: 0,
     };
 }
 
-/// A write whose lines are not all written.
+/// An operation whose lines are not all done.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     lines: usize,
     end: Instant,
 }
 
-/// New pages of one line, by a write that waits for its turn.
+/// Pages of one line, of an operation that waits for its turn.
 #[derive(Debug, Clone, Copy)]
 struct Arrival {
+    op: OpKind,
     line: u64,
-    new: Members,
+    pages: Members,
     whole: Members,
     id: u32,
     client: usize,
@@ -117,7 +130,7 @@ pub(super) struct Stripes {
     /// What has not come to its lines yet, and whether it waits for lines to be free.
     arrivals: VecDeque<Arrival>,
     full: bool,
-    /// Lines with new pages, or with something under way.
+    /// Lines that somebody waits for.
     in_use: usize,
     delayed: Vec<u64>,
     active: usize,
@@ -129,11 +142,38 @@ pub(super) struct Stripes {
 }
 
 /// What a line wants of a member.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy)]
 struct Wish {
     write: bool,
     member: usize,
     line: u64,
+    /// Of a line that is written as a whole.
+    full: bool,
+}
+
+/// A request to a member: lines from `begin` up to `end`.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    write: bool,
+    member: usize,
+    begin: u64,
+    end: u64,
+}
+
+impl Run {
+    fn length(&self) -> Bytes {
+        PAGE * (self.end - self.begin)
+    }
+
+    /// Makes a neighbour part of it.
+    fn take(&mut self, wish: &Wish) -> bool {
+        let is_neighbour = wish.line == self.end || wish.line + 1 == self.begin;
+        if (self.write, self.member) != (wish.write, wish.member) || !is_neighbour {
+            return false;
+        }
+        (self.begin, self.end) = (self.begin.min(wish.line), self.end.max(wish.line + 1));
+        true
+    }
 }
 
 impl Stripes {
@@ -177,30 +217,33 @@ impl Stripes {
         line
     }
 
-    /// Takes a write, number `id` among those that are not done: its data are these parts of members.
-    pub(super) fn write(&mut self, now: Instant, id: u32, client: usize, parts: &[Part]) {
+    /// Takes an operation, number `id` among those that are not done: its data are these parts of members.
+    pub(super) fn take(&mut self, now: Instant, op: OpKind, id: u32, client: usize, parts: &[Part]) {
         let mut lines: BTreeMap<u64, (Members, Members)> = BTreeMap::new();
         for part in parts {
             for (number, whole) in Self::lines_of(part) {
-                let (new, all_new) = lines.entry(number).or_default();
-                *new |= 1 << part.member;
-                *all_new |= if whole { 1 << part.member } else { 0 };
+                let (pages, all_whole) = lines.entry(number).or_default();
+                *pages |= 1 << part.member;
+                *all_whole |= if whole { 1 << part.member } else { 0 };
             }
         }
         self.pending.insert(id, Pending { lines: lines.len(), end: now });
-        let arrival = |(line, (new, whole))| Arrival { line, new, whole, id, client };
+        let arrival = |(line, (pages, whole))| Arrival { op, line, pages, whole, id, client };
         self.arrivals.extend(lines.into_iter().map(arrival));
         if !self.full {
             self.due = self.due.min(now);
         }
     }
 
-    /// Lets the pages of the next write come to their lines, as far as lines are free.
+    /// Lets the pages of the next operation come to their lines, as far as lines are free.
     fn admit(&mut self) -> Vec<u64> {
         let mut lines = Vec::new();
+        // Who waited goes on without a pause: the pages of several come at once.
+        let several = self.full;
         self.full &= self.in_use >= LINES_RESUMED;
         let next = self.arrivals.front().map(|arrival| arrival.id);
-        while let Some(arrival) = self.arrivals.front().copied().filter(|arrival| Some(arrival.id) == next) {
+        let comes = |arrival: &Arrival| several || Some(arrival.id) == next;
+        while let Some(arrival) = self.arrivals.front().copied().filter(comes) {
             let in_use = self.lines.get(&arrival.line).is_some_and(Line::is_in_use);
             self.full |= !in_use && self.in_use >= LINES;
             if self.full {
@@ -209,16 +252,24 @@ impl Stripes {
             self.arrivals.pop_front();
             self.in_use += usize::from(!in_use);
             let line = self.line(arrival.line);
-            line.new |= arrival.new;
-            line.whole |= arrival.whole;
             line.client = arrival.client;
-            line.waiting.push(arrival.id);
+            match arrival.op {
+                OpKind::Read => {
+                    line.asked |= arrival.pages;
+                    line.readers.push(arrival.id);
+                }
+                OpKind::Write => {
+                    line.new |= arrival.pages;
+                    line.whole |= arrival.whole;
+                    line.waiting.push(arrival.id);
+                }
+            }
             lines.push(arrival.line);
         }
         lines
     }
 
-    /// Reads these parts although members have failed; says when they are there.
+    /// Reads these parts although members have failed, past all that waits; says when they are there.
     ///
     /// # Errors
     /// When more members have failed than parity makes up for.
@@ -243,9 +294,14 @@ impl Stripes {
                     continue;
                 }
                 let asked = 1 << part.member;
-                let wanted = if failed & asked == 0 { asked } else { all & !failed & !line.known };
+                let wanted = wanted(asked, failed, all & !line.known);
                 line.known |= wanted | asked;
-                wishes.extend(members_of(wanted).map(|member| Wish { write: false, member, line: number }));
+                wishes.extend(members_of(wanted).map(|member| Wish {
+                    write: false,
+                    member,
+                    line: number,
+                    full: false,
+                }));
             }
         }
         for (number, end) in self.submit(now, client, wishes, below, recorder) {
@@ -262,7 +318,7 @@ impl Stripes {
         if self.members >= MEMBERS_MAX { Members::MAX } else { (1 << self.members) - 1 }
     }
 
-    /// Does what is due at `now`; adds the writes that will be done, and when.
+    /// Does what is due at `now`; adds the operations that will be done, and when.
     ///
     /// # Errors
     /// When more members have failed than parity makes up for.
@@ -301,6 +357,9 @@ impl Stripes {
             let (mut wishes, mut begun) = (Vec::new(), Vec::new());
             while !look.is_empty() {
                 for number in std::mem::take(&mut look) {
+                    for id in self.serve(now, number, failed, &mut wishes, &mut begun) {
+                        self.one_less(id, now, done);
+                    }
                     self.look_at(now, number, failed, map, &mut wishes, &mut begun);
                 }
                 if self.active == 0 {
@@ -332,7 +391,52 @@ impl Stripes {
         begin
     }
 
-    /// What one line wants next.
+    /// Reads what is asked of one line; says whose reads of it are done.
+    fn serve(
+        &mut self,
+        now: Instant,
+        number: u64,
+        failed: Members,
+        wishes: &mut Vec<Wish>,
+        begun: &mut Vec<u64>,
+    ) -> Vec<u32> {
+        let all = self.all();
+        let Some(line) = self.lines.get_mut(&number) else { return Vec::new() };
+        let is_busy = matches!(line.phase, Phase::Reading | Phase::Writing) || line.known_at > now;
+        if line.asked == 0 || is_busy {
+            return Vec::new();
+        }
+        let missing = line.asked & !line.known;
+        if missing != 0 {
+            let wanted = wanted(missing, failed, all & !line.known);
+            wishes.extend(members_of(wanted).map(|member| Wish {
+                write: false,
+                member,
+                line: number,
+                full: false,
+            }));
+            line.known |= wanted | missing;
+            line.phase = Phase::Reading;
+            begun.push(number);
+            return Vec::new();
+        }
+        line.asked = 0;
+        self.in_use -= usize::from(!line.is_in_use());
+        std::mem::take(&mut line.readers)
+    }
+
+    /// A line of this operation is done at `end`.
+    fn one_less(&mut self, id: u32, end: Instant, done: &mut Vec<(u32, Instant)>) {
+        let Some(pending) = self.pending.get_mut(&id) else { return };
+        pending.lines -= 1;
+        pending.end = pending.end.max(end);
+        if pending.lines == 0 {
+            done.push((id, pending.end));
+            self.pending.remove(&id);
+        }
+    }
+
+    /// What one line wants next to be written.
     fn look_at(
         &mut self,
         now: Instant,
@@ -344,7 +448,7 @@ impl Stripes {
     ) {
         let all = self.all();
         let Some(line) = self.lines.get_mut(&number) else { return };
-        if line.new == 0 || matches!(line.phase, Phase::Reading | Phase::Writing) {
+        if line.new | line.asked == 0 || matches!(line.phase, Phase::Reading | Phase::Writing) {
             return;
         }
         if line.known_at > now {
@@ -362,7 +466,8 @@ impl Stripes {
         };
         if reads == 0 {
             let written = (line.new | parity) & !failed;
-            wishes.extend(members_of(written).map(|member| Wish { write: true, member, line: number }));
+            let full = line.whole == all & !parity;
+            wishes.extend(members_of(written).map(|member| Wish { write: true, member, line: number, full }));
             line.known |= line.new | parity;
             (line.new, line.whole) = (0, 0);
             line.phase = Phase::Writing;
@@ -375,6 +480,7 @@ impl Stripes {
                 write: false,
                 member,
                 line: number,
+                full: false,
             }));
             line.known |= reads;
             line.phase = Phase::Reading;
@@ -405,19 +511,13 @@ impl Stripes {
                 line.known_at = line.known_at.max(end);
                 continue;
             }
-            for id in line.waiting.drain(..) {
-                let Some(pending) = self.pending.get_mut(&id) else { continue };
-                pending.lines -= 1;
-                pending.end = pending.end.max(end);
-                if pending.lines == 0 {
-                    done.push((id, pending.end));
-                    self.pending.remove(&id);
-                }
+            for id in std::mem::take(&mut line.waiting) {
+                self.one_less(id, end, done);
             }
         }
     }
 
-    /// Sends what is wished, neighbours as one request; says when each line has all of it.
+    /// Sends what is wished, in this order, with what the block layer merges of it; says when each line has all of it.
     fn submit(
         &self,
         now: Instant,
@@ -426,26 +526,43 @@ impl Stripes {
         below: &mut Below,
         recorder: &mut Recorder,
     ) -> HashMap<u64, Instant> {
-        wishes.sort_unstable();
-        wishes.dedup();
         let mut ends: HashMap<u64, Instant> = HashMap::new();
-        let follows = |a: &Wish, b: &Wish| {
-            let apart = b.write && b.line.is_multiple_of(self.chunk);
-            (a.write, a.member, a.line + 1) == (b.write, b.member, b.line) && !apart
-        };
-        for run in wishes.chunk_by(follows) {
-            let Some(first) = run.first() else { continue };
-            let op = if first.write { OpKind::Write } else { OpKind::Read };
-            let (offset, length) = (MemberOffset(first.line * PAGE.0), PAGE * run.len() as u64);
-            let part = Part { member: first.member, offset, length };
-            let end = below.io(now, op, client, part, &mut |length, end| {
-                recorder.member(part.member, op, length, now, end);
-            });
-            for wish in run {
-                let latest = ends.entry(wish.line).or_insert(now);
-                *latest = end.max(*latest);
+        let mut send = |plug: &mut Vec<Run>| {
+            for run in plug.drain(..) {
+                let op = if run.write { OpKind::Write } else { OpKind::Read };
+                let (offset, length) = (MemberOffset(run.begin * PAGE.0), run.length());
+                let part = Part { member: run.member, offset, length };
+                let end = below.io(now, op, client, part, &mut |length, end| {
+                    recorder.member(part.member, op, length, now, end);
+                });
+                for line in run.begin..run.end {
+                    let latest = ends.entry(line).or_insert(now);
+                    *latest = end.max(*latest);
+                }
             }
+        };
+        let chunk = self.chunk;
+        let is_beside = |a: &Wish, b: &Wish| a.line + 1 == b.line && !b.line.is_multiple_of(chunk);
+        let goes_with = |a: &Wish, b: &Wish| a.line == b.line || a.full && b.full && is_beside(a, b);
+        for batch in wishes.chunk_by_mut(goes_with) {
+            batch.sort_by_key(|wish| Reverse(wish.member));
         }
+        let mut plug: Vec<Run> = Vec::new();
+        for wish in wishes {
+            let is_there = |run: &Run| run.member == wish.member;
+            let newest = plug.len().saturating_sub(1);
+            let at =
+                if plug.last().is_some_and(is_there) { Some(newest) } else { plug.iter().position(is_there) };
+            if at.and_then(|at| plug.get_mut(at)).is_some_and(|run| run.take(&wish)) {
+                continue;
+            }
+            if plug.len() >= PLUG || plug.first().is_some_and(|first| first.length() >= PLUG_BYTES) {
+                send(&mut plug);
+            }
+            let Wish { write, member, line, .. } = wish;
+            plug.push(Run { write, member, begin: line, end: line + 1 });
+        }
+        send(&mut plug);
         ends
     }
 
@@ -456,7 +573,7 @@ impl Stripes {
             let Some((number, used)) = self.by_use.pop_front() else { break };
             match self.lines.get(&number) {
                 Some(line) if line.used != used => {}
-                Some(line) if line.new == 0 && line.phase == Phase::Idle => {
+                Some(line) if !line.is_in_use() => {
                     self.lines.remove(&number);
                 }
                 Some(_) => busy.push((number, used)),
@@ -477,6 +594,11 @@ fn check(failed: Members, map: &Map) -> Result<(), Lost> {
         true => Err(Lost { member: failed.trailing_zeros() as usize }),
         false => Ok(()),
     }
+}
+
+/// What is read for these pages, of those unknown: a failed member's is computed from all others.
+fn wanted(asked: Members, failed: Members, unknown: Members) -> Members {
+    if asked & failed == 0 { asked } else { unknown & !failed }
 }
 
 /// What is read before a line can be written: the fewer of what either way needs. A way that needs a failed member's page

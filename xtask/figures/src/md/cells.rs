@@ -82,6 +82,8 @@ fn arrays(chunk: Bytes) -> Vec<Made> {
     let (near, far, offset) = (Arrangement::Near, Arrangement::Far, Arrangement::Offset);
     vec![
         lvm(ArrayKind::Linear, 2),
+        md(ArrayKind::Stripe { chunk }, 2),
+        md(ArrayKind::Stripe { chunk }, 3),
         md(ArrayKind::Stripe { chunk }, 4),
         lvm(ArrayKind::Stripe { chunk }, 4),
         md(ArrayKind::Mirror, 2),
@@ -92,9 +94,13 @@ fn arrays(chunk: Bytes) -> Vec<Made> {
         md(raid10(2, near), 4),
         without_one(raid10(2, near), 4),
         md(raid10(2, far), 2),
+        md(raid10(2, far), 3),
         md(raid10(2, far), 4),
+        without_one(raid10(2, far), 4),
+        md(raid10(2, offset), 2),
         md(raid10(2, offset), 3),
         md(raid10(2, offset), 4),
+        without_one(raid10(2, offset), 4),
         md(ArrayKind::Raid5 { chunk }, 4),
         without_one(ArrayKind::Raid5 { chunk }, 4),
         md(ArrayKind::Raid6 { chunk }, 5),
@@ -105,24 +111,27 @@ fn arrays(chunk: Bytes) -> Vec<Made> {
 /// Everything that is compared: each array with the loads that are tried on it.
 pub fn all() -> Vec<(Made, Vec<Asked>)> {
     let mut all: Vec<(Made, Vec<Asked>)> = Vec::new();
-    // By chunk: sizes of operations, below and above it.
-    let sizes: [(u64, &[u64]); 3] = [(16, &[64]), (64, &[4, 1024]), (512, &[64])];
+    // By chunk: sizes of operations below, at and above it.
+    let sizes: [(u64, &[u64]); 4] = [(16, &[64]), (64, &[4, 64, 1024]), (512, &[64]), (2048, &[1024])];
     for (chunk, sizes) in sizes {
         for made in arrays(Bytes(chunk << 10)) {
+            let load = |rw, kib, depth| Asked { rw, bs: Bytes(kib << 10), depth, streams: 1, cached: None };
             let loads = LOADS.iter().flat_map(|(rw, ..)| {
-                let mixed = *rw == "randrw";
-                let each = sizes.iter().flat_map(|bs| [1, 32].map(|depth| (Bytes(bs << 10), depth)));
-                // One operation at a time is either a read or a write.
-                let each = each.filter(move |(_, depth)| !mixed || *depth > 1);
-                each.map(|(bs, depth)| Asked { rw, bs, depth, streams: 1, cached: None })
+                sizes.iter().flat_map(move |kib| [1, 32].map(|depth| load(rw, *kib, depth)))
             });
-            // Mirrors have no chunk: each size once.
-            let loads =
-                loads.filter(|load| made.kind.chunk().is_some() || load.bs != Bytes(64 << 10) || chunk == 16);
-            let more = if chunk == 64 && !made.degraded { streams_and_readahead(&made) } else { Vec::new() };
-            let loads: Vec<Asked> = loads.chain(more).collect();
+            let mut loads: Vec<Asked> = loads.collect();
+            if chunk == 64 && made.kind.chunk().is_some() {
+                loads.extend(["read", "write"].map(|rw| load(rw, 256, 16)));
+            }
+            if chunk == 64 && !made.degraded {
+                loads.extend(streams_and_readahead(&made));
+            }
             match all.iter_mut().find(|(other, _)| *other == made) {
-                Some((_, others)) => others.extend(loads),
+                // What has no chunk comes with each of them.
+                Some((_, others)) => {
+                    loads.retain(|load| !others.contains(load));
+                    others.extend(loads);
+                }
                 None => all.push((made, loads)),
             }
         }
@@ -143,8 +152,13 @@ fn streams_and_readahead(made: &Made) -> Vec<Asked> {
 impl Asked {
     /// How long it runs. Both begin with nothing in flight.
     pub fn seconds(&self) -> u64 {
-        let deep = self.depth > 1 && self.bs >= Bytes(1 << 20);
-        if deep || self.streams > 1 || self.cached.is_some() { 3 } else { 2 }
+        match self {
+            // So many operations that the share of reads, and of each member, is nearly what was asked for.
+            Asked { rw: "randrw", depth: 1, .. } => 10,
+            Asked { rw: "randread" | "randwrite" | "randrw", bs, .. } if *bs >= Bytes(1 << 20) => 10,
+            Asked { streams: 1, cached: None, depth, bs, .. } if *depth == 1 || *bs < Bytes(1 << 20) => 2,
+            _ => 3,
+        }
     }
 
     /// As the table calls it.
@@ -262,7 +276,14 @@ impl Made {
         let design = Design { name: "array".into(), layout, stack: Default::default() };
         let load = LOADS.iter().find(|(rw, ..)| *rw == asked.rw).ok_or("no such load")?;
         // What was in flight at the end counts in the guest: with many operations that is the steady rate.
-        let (before, seconds) = if asked.depth > 1 { (5, 15) } else { (0, asked.seconds()) };
+        let (before, seconds) = match asked {
+            // Over the array's whole length a stream begins anew, elsewhere.
+            Asked { depth: 2.., rw, bs, .. } if bs.0 < 1 << 20 || !rw.starts_with("rand") => (5, 15),
+            Asked { depth: 2.., .. } => (5, 60),
+            // One random operation after the other: as many as make the mean.
+            Asked { rw: "randread" | "randwrite" | "randrw", .. } => (0, 60),
+            _ => (0, asked.seconds()),
+        };
         let workload = Workload {
             bs: asked.bs,
             iodepth: asked.depth,

@@ -53,7 +53,10 @@ pub fn run(options: &Options) -> Result<(), String> {
     let path = root().join(MEASURED);
     let mut measured = parse(&read(&path)?);
     if options.measure {
-        measured.extend(measure(&missing(&chosen, &measured))?);
+        let new = measure(&missing(&chosen, &measured))?;
+        // Another guest may have measured other cells meanwhile.
+        measured = parse(&read(&path)?);
+        measured.extend(new);
         write(&path, &written(&measured))?;
     }
     let compared = compare(&chosen, &measured)?;
@@ -303,8 +306,14 @@ mod tests {
         };
         let (parity, others): (Vec<&Compared>, Vec<&Compared>) =
             compared.iter().partition(|cell| cell.made.kind.facts().parity() > 0);
-        assert!(share(&others) >= 0.99, "{}", share(&others));
-        assert!(share(&parity) >= 0.70, "{}", share(&parity));
+        let all: Vec<&Compared> = compared.iter().collect();
+        assert!(share(&all) >= 0.95, "{}", share(&all));
+        assert!(share(&others) >= 0.98, "{}", share(&others));
+        assert!(share(&parity) >= 0.75, "{}", share(&parity));
+        // And the others are not far off.
+        let ratios = || compared.iter().map(Compared::ratio);
+        let (least, most) = (ratios().fold(1.0, f64::min), ratios().fold(1.0, f64::max));
+        assert!(least >= 0.25 && most <= 2.0, "{least} to {most}");
     }
 
     /// What `ebb layouts` says: members that a deep sequential load works, and what a write of 4 KiB costs.

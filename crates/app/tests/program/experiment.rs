@@ -97,7 +97,7 @@ fn what_is_no_experiment_file_is_said() {
     for (path, expected) in [
         (binary.as_path(), "line 2 is not UTF-8"),
         (empty.as_path(), "the experiment has no `volumes`"),
-        (dir.path(), "is a directory and not a file"),
+        (dir.path(), "is a directory and not a regular file"),
         (&dir.path().join("absent.toml"), "No such file"),
     ] {
         let output = ebb().args(["experiment", "check"]).arg(path).output().expect("ebb runs");

@@ -88,16 +88,20 @@ pub(super) fn is_at(runner: &dyn Runner, wanted: &str, device: &str) -> Result<b
     Ok(ask(runner, "--detail", device)?.as_deref() == Some(wanted))
 }
 
-/// The uuid of the array at `device` where that is another one.
+/// The uuid of the array at `device` where that is another one, made of `members`. They have to say so: of an array whose members fail mdadm makes
+/// up a uuid.
 pub(super) fn other_at(
     sys: &Sys,
     runner: &dyn Runner,
-    wanted: &str,
-    device: &str,
+    (device, wanted): (&str, &str),
+    members: &[String],
 ) -> Result<Option<String>, BuildError> {
     let is_there = sys.at(Path::new(device)).exists();
     let is = if is_there { ask(runner, "--detail", device)? } else { None };
-    Ok(is.filter(|is| is != wanted))
+    match is.filter(|is| is != wanted) {
+        Some(is) if is_on(sys, runner, &is, members)? => Ok(Some(is)),
+        _ => Ok(None),
+    }
 }
 
 /// Whether there is an array of this name without members and without a size: nobody's.

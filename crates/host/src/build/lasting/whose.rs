@@ -36,7 +36,7 @@ impl Keeper<'_> {
                     None => {}
                     other => return Ok(other),
                 }
-                if let Some(is) = mdadm::other_at(&self.sys, self.runner, uuid, device)? {
+                if let Some(is) = mdadm::other_at(&self.sys, self.runner, (device, uuid), members)? {
                     return Ok(Other::new(format!("{device} is an array of somebody's: its UUID is {is}")));
                 }
                 self.in_front(record, device, uuid, members)

@@ -1,9 +1,10 @@
 //! A file that grows by whole lines, locked while its writer lives.
 
 use crate::directory::{Directory, id_of};
+use crate::own;
 use crate::pause::pause_at;
 use rustix::fs::{FlockOperation, OFlags, flock};
-use rustix::io::{Errno, FdFlags, fcntl_setfd};
+use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -100,7 +101,7 @@ impl Log {
     /// # Errors
     /// When the system refuses.
     pub fn inherit(&self) -> io::Result<()> {
-        Ok(fcntl_setfd(&self.file, FdFlags::empty())?)
+        own::inherit(&self.file)
     }
 
     /// Adds `line` and its end, durably; all of it or nothing.

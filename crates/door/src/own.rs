@@ -144,15 +144,13 @@ impl Locked {
         self.file.write_all_at(&line, 0)?;
         self.file.set_len(line.len() as u64)
     }
-}
 
-impl Locked {
     /// Programs that are started from now on inherit it: after a kill of this program it is held by the one that is still at work.
     ///
     /// # Errors
     /// When the system refuses.
     pub fn inherit(&self) -> io::Result<()> {
-        Ok(fcntl_setfd(&self.file, FdFlags::empty())?)
+        inherit(&self.file)
     }
 }
 
@@ -164,6 +162,11 @@ impl Drop for Locked {
         }
         let _ = flock(&self.file, FlockOperation::Unlock);
     }
+}
+
+/// Programs that are started from now on inherit `file`, and with it its lock.
+pub(crate) fn inherit(file: &File) -> io::Result<()> {
+    Ok(fcntl_setfd(file, FdFlags::empty())?)
 }
 
 /// Waits for the lock `path`, a file that is made where it is missing, and takes it.

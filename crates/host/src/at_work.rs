@@ -1,12 +1,14 @@
 //! The lock of those that change what stays on this host: one holds it, and says in it who it is.
 
+use crate::judge::{self, Program};
 use crate::limit::tree::Process;
-use crate::sys::{self, Sys};
+use crate::sys::Sys;
 use ebbtide_door::own::{self, Locked};
 use ebbtide_door::read;
 use ebbtide_model::shown::Shown;
 use ebbtide_provision::AtWork;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -45,19 +47,12 @@ pub(crate) fn ask(sys: &Sys, place: &Path) -> Option<AtWork> {
 
 /// Programs that hold the lock of the records in `place` after whoever started them was killed, in words.
 pub(crate) fn left_behind(sys: &Sys, place: &Path) -> Vec<String> {
-    let lock = path(place);
-    let has_lock = |pid: &String| {
-        let open = sys.proc.join(pid).join("fd");
-        sys::names(&open).iter().any(|fd| std::fs::read_link(open.join(fd)).is_ok_and(|to| to == lock))
-    };
-    let own = std::process::id().to_string();
-    let pids = sys::names(&sys.proc).into_iter();
-    let pids = pids.filter(|pid| pid.bytes().all(|digit| digit.is_ascii_digit()) && *pid != own);
-    let called = |pid: String| {
-        let name = sys::word(&sys.proc.join(&pid).join("comm")).unwrap_or_default();
-        format!("{} (process {pid})", Path::new(&name).shown())
-    };
-    pids.filter(has_lock).map(called).collect()
+    // Whoever ends by himself leaves it empty.
+    let lock = std::fs::metadata(path(place)).ok().filter(|lock| lock.len() > 0);
+    let left = lock.map(|lock| judge::programs_with(sys, (lock.dev(), lock.ino()))).unwrap_or_default();
+    let called =
+        |program: &Program| format!("{} (process {})", Path::new(&program.name).shown(), program.pid);
+    left.iter().map(called).collect()
 }
 
 /// That the lock of the records in `place` cannot be had now, and what to do; the `commands` are those that take it.

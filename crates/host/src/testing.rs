@@ -1,5 +1,6 @@
-//! For tests, here and in the crates above (feature `testing`): recorded hosts, each a `.tree` file (made by tests/trees/record.sh) that is
-//! unpacked below a temporary directory; and how much of what there is to try is tried.
+//! For tests, here and in the crates above (feature `testing`): recorded hosts, and how much of what there is to try is tried.
+//!
+//! A host is a `.tree` file (made by tests/trees/record.sh) that is unpacked below a temporary directory.
 
 // It makes files of a test's own.
 #![cfg_attr(not(test), allow(clippy::disallowed_methods))]

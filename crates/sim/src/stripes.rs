@@ -14,10 +14,10 @@
 //!   all that wait begin (`raid5_activate_delayed`).
 //! - The cache has so many lines; writes for which none is free wait until a quarter is.
 //! - Pages of a line stay known until newer lines take its place.
-//! - Lines are served in order, and of each line its members from the last to the first; lines side by side in one chunk that
+//! - Lines are served in order, and of each line its members from the last to the first. Lines side by side in one chunk that
 //!   are written as a whole are served member by member (`stripe_add_to_batch_list`).
-//! - A page continues a request of its member that is not sent yet: the newest of all, if it is that member's, or else the
-//!   member's oldest, and no other (`blk_attempt_plug_merge` of Linux 6.13 and later).
+//! - A page continues a request of its member that is not sent yet (`blk_attempt_plug_merge` of Linux 6.13 and later). That is
+//!   the newest of all, if it is that member's. Else it is the member's oldest, and no other.
 //!
 //! Reads of an array with all its members go past the cache; with a failed one they wait for lines as writes do, and a page of
 //! the failed member is computed from all others.
@@ -149,6 +149,13 @@ struct Wish {
     line: u64,
     /// Of a line that is written as a whole.
     full: bool,
+}
+
+impl Wish {
+    /// To read the pages of these members in `line`.
+    fn reads(members: Members, line: u64) -> impl Iterator<Item = Wish> {
+        members_of(members).map(move |member| Wish { write: false, member, line, full: false })
+    }
 }
 
 /// A request to a member: lines from `begin` up to `end`.
@@ -296,12 +303,7 @@ impl Stripes {
                 let asked = 1 << part.member;
                 let wanted = wanted(asked, failed, all & !line.known);
                 line.known |= wanted | asked;
-                wishes.extend(members_of(wanted).map(|member| Wish {
-                    write: false,
-                    member,
-                    line: number,
-                    full: false,
-                }));
+                wishes.extend(Wish::reads(wanted, number));
             }
         }
         for (number, end) in self.submit(now, client, wishes, below, recorder) {
@@ -409,12 +411,7 @@ impl Stripes {
         let missing = line.asked & !line.known;
         if missing != 0 {
             let wanted = wanted(missing, failed, all & !line.known);
-            wishes.extend(members_of(wanted).map(|member| Wish {
-                write: false,
-                member,
-                line: number,
-                full: false,
-            }));
+            wishes.extend(Wish::reads(wanted, number));
             line.known |= wanted | missing;
             line.phase = Phase::Reading;
             begun.push(number);
@@ -476,12 +473,7 @@ impl Stripes {
             }
             begun.push(number);
         } else if line.active {
-            wishes.extend(members_of(reads & !failed).map(|member| Wish {
-                write: false,
-                member,
-                line: number,
-                full: false,
-            }));
+            wishes.extend(Wish::reads(reads & !failed, number));
             line.known |= reads;
             line.phase = Phase::Reading;
             begun.push(number);

@@ -8,7 +8,6 @@ use crate::build::{BuildError, SETTLE_MAX, STEP, lvm, mdadm, queue, run};
 use ebbtide_door::pause_at;
 use ebbtide_model::plan::build::{BuildAction, BuildStep, BuildUndo, LASTING_LVM_CONFIG};
 use ebbtide_model::shown::Shown;
-use ebbtide_provision::files::Part;
 use ebbtide_provision::{Class, Desired, Member, Phase, Record};
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -81,8 +80,9 @@ impl Keeper<'_> {
         self.may_mount(record)?;
         let Planned { steps, notes, .. } = self.ahead(record, destroy)?;
         let is_made = steps.is_empty();
-        let stale = renewed.stale.iter().rev().filter_map(|step| step.undo.as_ref()).map(ToString::to_string);
-        let mut planned = Planned { steps: stale.chain(steps).collect(), notes, ..Planned::default() };
+        let stale = backwards(&renewed.stale).into_iter().filter_map(|(_, step)| step.undo.as_ref());
+        let steps = stale.map(ToString::to_string).chain(steps).collect();
+        let mut planned = Planned { steps, notes, ..Planned::default() };
         if is_made && !self.grown(record).is_empty() {
             match self.growth(record) {
                 Some(commands) => planned.steps.extend(commands.iter().map(|words| words.join(" "))),
@@ -167,40 +167,6 @@ impl Keeper<'_> {
             }
             other => other,
         }
-    }
-
-    /// Mounts what an apply that failed has unmounted to mount it otherwise; whether that was done.
-    fn mounts_again(&self, record: &Record, stale: &[BuildStep]) -> bool {
-        let mount = stale.iter().find(|step| matches!(step.undo, Some(BuildUndo::Unmount { .. })));
-        mount.is_some_and(|step| {
-            matches!(self.now(record, step), Ok(StepState::Absent)) && self.act(record, step).is_ok()
-        })
-    }
-
-    /// Puts back what the new `record` has no more. The old one is the record until that is done: nobody else knows of it.
-    fn leave_behind(
-        &self,
-        record: &Record,
-        stale: &[BuildStep],
-        stale_parts: &[Part],
-    ) -> Result<Applied, Failure> {
-        let mut applied = Applied::default();
-        if stale.is_empty() && stale_parts.is_empty() {
-            return Ok(applied);
-        }
-        let old = self.record(&record.desired.name).map_err(|bad| Failure::file(&bad.path, bad.what))?;
-        if let Some(mut old) = old {
-            (old.phase, old.anew) = (Phase::Applying, false);
-            self.write(&old)?;
-        }
-        for undo in backwards(stale).iter().filter_map(|(_, step)| step.undo.as_ref()) {
-            self.next()?;
-            (self.tell)(&undo.to_string());
-            self.put_back_here(undo)?;
-            applied.steps += 1;
-        }
-        applied.files += self.take_files(record, stale_parts)?;
-        Ok(applied)
     }
 
     fn carry_out(

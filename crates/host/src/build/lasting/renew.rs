@@ -1,7 +1,8 @@
 //! What an apply has to do where another one came before it: the record on disk, brought to what is wanted now.
 
 use super::look::destroys;
-use super::{Failure, Keeper};
+use super::undo::backwards;
+use super::{Applied, Failure, Keeper, StepState};
 use ebbtide_model::plan::build::{BuildStep, BuildUndo};
 use ebbtide_provision::files::Part;
 use ebbtide_provision::{Desired, Phase, Record};
@@ -99,6 +100,40 @@ impl Keeper<'_> {
         old.done = done;
         old.desired = new;
         Ok(Renewed { record: old, stale, stale_parts, changed: true })
+    }
+
+    /// Mounts what an apply that failed has unmounted to mount it otherwise; whether that was done.
+    pub(super) fn mounts_again(&self, record: &Record, stale: &[BuildStep]) -> bool {
+        let mount = stale.iter().find(|step| matches!(step.undo, Some(BuildUndo::Unmount { .. })));
+        mount.is_some_and(|step| {
+            matches!(self.now(record, step), Ok(StepState::Absent)) && self.act(record, step).is_ok()
+        })
+    }
+
+    /// Puts back what the new `record` has no more. The old one is the record until that is done: nobody else knows of it.
+    pub(super) fn leave_behind(
+        &self,
+        record: &Record,
+        stale: &[BuildStep],
+        stale_parts: &[Part],
+    ) -> Result<Applied, Failure> {
+        let mut applied = Applied::default();
+        if stale.is_empty() && stale_parts.is_empty() {
+            return Ok(applied);
+        }
+        let old = self.record(&record.desired.name).map_err(|bad| Failure::file(&bad.path, bad.what))?;
+        if let Some(mut old) = old {
+            (old.phase, old.anew) = (Phase::Applying, false);
+            self.write(&old)?;
+        }
+        for undo in backwards(stale).iter().filter_map(|(_, step)| step.undo.as_ref()) {
+            self.next()?;
+            (self.tell)(&undo.to_string());
+            self.put_back_here(undo)?;
+            applied.steps += 1;
+        }
+        applied.files += self.take_files(record, stale_parts)?;
+        Ok(applied)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::build::{BuildError, lvm, mdadm, run, undo};
 use crate::sys;
 use ebbtide_door::own;
 use ebbtide_model::plan::build::{BuildStep, BuildUndo, LASTING_LVM_CONFIG, QueueAttribute};
-use ebbtide_model::shown::Shown;
+use ebbtide_model::shown::{Shown, excerpt};
 use ebbtide_provision::{Initramfs, Phase, Record};
 use std::path::{Path, PathBuf};
 
@@ -47,7 +47,8 @@ impl Keeper<'_> {
         let mut undone = Undone::default();
         let steps = record.desired.build.steps.clone();
         let backwards = backwards(&steps);
-        let undos = || backwards.iter().filter_map(|(index, step)| Some((*index, step, step.undo.as_ref()?)));
+        let undos =
+            || backwards.iter().filter_map(|(index, step)| Some((*index, *step, step.undo.as_ref()?)));
         let before = record.clone();
         let is_own = |index: usize| is_new || was_erased(&before, index);
         // Where nothing can be noted, nothing is changed.
@@ -213,11 +214,10 @@ impl Keeper<'_> {
         self.refuse_opened(&record, destroy)?;
         self.refuse_used(&record, &others)?;
         let mut planned = Planned::default();
-        let steps = || record.desired.build.steps.iter().enumerate().rev();
-        let of = |step: &BuildStep| step.undo.as_ref().is_some_and(uses);
+        let mut steps = backwards(&record.desired.build.steps);
+        steps.sort_by_key(|(_, step)| !step.undo.as_ref().is_some_and(uses));
         let mut kept: Vec<&BuildUndo> = Vec::new();
-        for (index, step) in steps().filter(|(_, step)| of(step)).chain(steps().filter(|(_, step)| !of(step)))
-        {
+        for (index, step) in steps {
             let Some(undo) = &step.undo else { continue };
             let now = self.now(&record, step)?;
             // What does not start, for want of a member, is told by the undo itself.
@@ -428,8 +428,8 @@ impl Undone {
 }
 
 /// Steps in the order in which they are put back: the last first, but the scheduler of a queue before its depth, which a change of it resets.
-pub(super) fn backwards(steps: &[BuildStep]) -> Vec<(usize, BuildStep)> {
-    let mut backwards: Vec<(usize, BuildStep)> = steps.iter().cloned().enumerate().rev().collect();
+pub(super) fn backwards(steps: &[BuildStep]) -> Vec<(usize, &BuildStep)> {
+    let mut backwards: Vec<(usize, &BuildStep)> = steps.iter().enumerate().rev().collect();
     for at in 1..backwards.len() {
         if let [(_, later), (_, earlier)] = &backwards[at - 1..=at]
             && let (
@@ -448,7 +448,7 @@ pub(super) fn backwards(steps: &[BuildStep]) -> Vec<(usize, BuildStep)> {
 fn no_such(name: &str) -> Failure {
     Failure::Refused(format!(
         "there is no {} that `ebb apply` made on this host; `ebb status` lists what there is",
-        Path::new(name).shown()
+        excerpt(name)
     ))
 }
 

@@ -1,8 +1,6 @@
 //! What the kernel offers to be written that is no storage: attributes, terminals, ports, /dev/null.
 
-use crate::Directory;
 use crate::claim::{Claim, Handle};
-use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags};
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
@@ -42,33 +40,9 @@ fn magic(file: &File) -> io::Result<u64> {
 ///
 /// # Errors
 /// When nothing is there, or it may not be looked at.
-pub fn is_group(path: &Path) -> io::Result<bool> {
+fn is_group(path: &Path) -> io::Result<bool> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW;
     Ok(GROUPS.contains(&magic(&open(path, flags)?)?))
-}
-
-/// Makes the control group `path` in one that is there.
-///
-/// # Errors
-/// When the one above is none, this user may not, or there is one of this name.
-pub fn make_group(path: &Path) -> io::Result<()> {
-    let (above, name) = Directory::of(path)?;
-    if !is_group(above.path())? {
-        return Err(io::Error::other("it is no control group"));
-    }
-    above.make(name).map(drop)
-}
-
-/// The list of processes of the control group `path`, open for one to write itself into it.
-///
-/// # Errors
-/// When it is no control group, or this user may not.
-pub fn group_to_enter(path: &Path) -> io::Result<OwnedFd> {
-    let file = open(&path.join("cgroup.procs"), OFlags::WRONLY | OFlags::NOFOLLOW)?;
-    match GROUPS.contains(&magic(&file)?) {
-        true => Ok(file.into()),
-        false => Err(io::Error::other("it is no control group")),
-    }
 }
 
 /// Removes the control group `path`, which nobody is in.

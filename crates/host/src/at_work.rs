@@ -1,8 +1,8 @@
 //! The lock of those that change what stays on this host: one holds it, and says in it who it is.
 
 use crate::judge::{self, Program};
-use crate::limit::tree::Process;
 use crate::sys::Sys;
+use crate::sys::process::Process;
 use ebbtide_door::own::{self, Locked};
 use ebbtide_door::read;
 use ebbtide_model::shown::Shown;

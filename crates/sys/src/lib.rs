@@ -4,7 +4,6 @@
 //! the answers are for. No policy, no paths, no parsing of text.
 
 pub mod cache;
-pub mod child;
 pub mod inet_diag;
 pub mod lease;
 pub mod lock;
@@ -16,5 +15,6 @@ pub mod sigbus;
 pub mod signals;
 pub mod streams;
 pub mod task;
+pub mod trace;
 pub mod tsc;
 pub mod usage;

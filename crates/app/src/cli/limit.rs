@@ -6,12 +6,9 @@ use crate::signals::not_ignored;
 use crate::values::ValueError;
 use crate::views::{self, limit as view};
 use clap::{ArgGroup, Args};
-use ebbtide_host::limit::guardian;
-use ebbtide_host::sys::Sys;
 use ebbtide_model::limit::Limits;
 use ebbtide_model::units::Bytes;
 use ebbtide_runner::limit::{self, End, LimitError, Target, Wanted};
-use ebbtide_runner::places;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -53,9 +50,6 @@ fn rate(text: &str) -> Result<Bytes, ValueError> {
     Some(Bytes::rate(text)?).filter(|rate| rate.0 > 0).ok_or(ValueError::NoRate)
 }
 
-/// The hidden subcommand that guards.
-pub use ebbtide_host::limit::guardian::GUARDIAN;
-
 /// Runs `ebb limit`.
 ///
 /// # Errors
@@ -63,23 +57,13 @@ pub use ebbtide_host::limit::guardian::GUARDIAN;
 pub fn run(args: &LimitArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let limits = Limits([args.read, args.write, args.net].map(|rate| rate.map(|rate| rate.0)));
     let target = args.pid.map_or_else(|| Target::Command(args.command.clone()), Target::Process);
-    let journals = places::journals().ok();
-    let wanted =
-        Wanted { limits, target: target.clone(), aside: globals.json, journals, ignored: not_ignored };
+    let wanted = Wanted { limits, target: target.clone(), aside: globals.json, ignored: not_ignored };
     let say = |text: &str| {
         if !globals.quiet {
             views::say(&format!("ebb: {text}"));
         }
     };
-    let done = limit::run(
-        &wanted,
-        |ways| {
-            say(&view::begins(&limits, ways));
-            view::warning(ways).into_iter().for_each(say);
-        },
-        say,
-    );
-    let (end, course, ways) = match done {
+    let (end, course) = match limit::run(&wanted, || say(&view::begins(&limits)), say) {
         Ok(done) => done,
         Err(error @ LimitError::Missing(_)) => return Ok(not_run(&error, MISSING)),
         Err(error @ LimitError::Start { .. }) => return Ok(not_run(&error, CANNOT_RUN)),
@@ -89,7 +73,7 @@ pub fn run(args: &LimitArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     view::ended(&limits, &course).iter().for_each(|line| say(line));
     if globals.json {
         // What became of the command counts more than that nobody reads it.
-        if let Err(error) = views::print_json(&view::json(&limits, &target, end, &course, &ways)) {
+        if let Err(error) = views::print_json(&view::json(&limits, &target, end, &course)) {
             views::say(&format!("ebb: {error}"));
         }
     }
@@ -104,15 +88,6 @@ pub fn run(args: &LimitArgs, globals: &Globals) -> Result<ExitCode, CliError> {
 fn not_run(error: &LimitError, status: u8) -> ExitCode {
     views::say(&format!("ebb: {error}"));
     ExitCode::from(status)
-}
-
-/// Runs the guardian of a run, told on standard input.
-///
-/// # Errors
-/// When something could not be put back.
-pub fn guard() -> Result<ExitCode, CliError> {
-    guardian::serve(&Sys::host()).map_err(CliError::failed)?;
-    Ok(ExitCode::SUCCESS)
 }
 
 #[cfg(test)]

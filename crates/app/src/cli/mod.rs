@@ -109,9 +109,6 @@ enum Command {
     Lab(lab::LabArgs),
     Layouts(layouts::LayoutsArgs),
     Limit(limit::LimitArgs),
-    /// Wakes what `ebb limit` stopped when that is killed
-    #[command(name = limit::GUARDIAN, hide = true)]
-    LimitGuardian,
     Man(man::ManArgs),
     Monitor(monitor::MonitorArgs),
     Plan(plan::PlanArgs),
@@ -225,7 +222,6 @@ fn run(command: &Command, globals: &Globals) -> Result<ExitCode, CliError> {
         Command::Lab(args) => lab::run(args, globals),
         Command::Layouts(args) => layouts::run(args, globals),
         Command::Limit(args) => limit::run(args, globals),
-        Command::LimitGuardian => limit::guard(),
         Command::Man(args) => man::run(args, globals.quiet, Cli::command()),
         Command::Monitor(args) => monitor::run(args, globals),
         Command::Plan(args) => plan::run(args, globals),

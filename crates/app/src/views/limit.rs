@@ -1,29 +1,14 @@
 //! What `ebb limit` says: how it holds a program, and how it went.
 
-use ebbtide_host::limit::group::Means;
 use ebbtide_model::limit::{Kind, Limits};
 use ebbtide_model::units::{format_bytes, format_count, format_throughput};
-use ebbtide_runner::limit::{Course, End, LimitMethods, Target};
+use ebbtide_runner::limit::{Course, End, Target};
 use serde_json::{Map, Value, json};
 
-/// What is held, and how, in a sentence; what else there is to say of it is in the JSON.
-pub fn begins(limits: &Limits, ways: &LimitMethods) -> String {
+/// What is held, in a sentence.
+pub fn begins(limits: &Limits) -> String {
     let each = limits.set().map(|(_, name, limit)| format!("{name} {}", format_throughput(limit as f64)));
-    let stops = match ways.means {
-        Some(Means::Processor) => "little time of the processor, which ends no call early",
-        Some(Means::Freezer) => "the freezer",
-        None => "signals",
-    };
-    format!("holding {} by {stops}", each.collect::<Vec<_>>().join(", "))
-}
-
-/// What a stop does to calls that are under way, where it does anything.
-pub fn warning(ways: &LimitMethods) -> Option<&'static str> {
-    (ways.means != Some(Means::Processor)).then_some(
-        "a stop ends some calls early: reads of /dev/zero and /dev/urandom, writes to pipes and sockets. A program that takes \
-         a short one for a whole one then writes less and says nothing. dd does so where it has a count: give it \
-         iflag=fullblock. As root, for a command and since Linux 6.18, a control group with the controller cpu ends no call early",
-    )
+    format!("holding {}", each.collect::<Vec<_>>().join(", "))
 }
 
 /// Bytes in a second, and how many more than the limit gives in the time that it took: a quarter of a second's worth is nothing.
@@ -57,7 +42,7 @@ pub fn ended(limits: &Limits, course: &Course) -> Vec<String> {
 }
 
 /// The same for programs.
-pub fn json(limits: &Limits, target: &Target, end: End, course: &Course, ways: &LimitMethods) -> Value {
+pub fn json(limits: &Limits, target: &Target, end: End, course: &Course) -> Value {
     let each = limits.set().map(|(kind, name, limit)| {
         let (rate, above) = rate(limit, course, kind);
         let value = json!({
@@ -84,12 +69,6 @@ pub fn json(limits: &Limits, target: &Target, end: End, course: &Course, ways: &
         "status": status,
         "signal": signal,
         "released": matches!(end, End::Released(_)),
-        "stopped_by": match ways.means {
-            Some(Means::Processor) => "processor",
-            Some(Means::Freezer) => "freezer",
-            None => "signals",
-        },
-        "why": ways.why,
         "elapsed_s": course.elapsed.as_secs_f64(),
         "stops": course.stops,
         "held_s": course.held.as_secs_f64(),

@@ -5,7 +5,6 @@ use crate::attach;
 use crate::command::Runner;
 use crate::export;
 use crate::judge;
-use crate::limit::group;
 use crate::probe::tables::Mount;
 use crate::probe::{Content, Signature, foreign_data_over, signature, tables};
 use crate::sys::{self, Sys};
@@ -63,10 +62,8 @@ pub fn undo(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<Outcome,
         BuildUndo::WipeContent { device, label, sequence } => wipe(sys, runner, device, label, *sequence),
         BuildUndo::SwapOff { label, .. } => swap_off(sys, runner, label),
         BuildUndo::CloseCrypt { name, of } => close(sys, runner, name, of.as_ref()),
-        BuildUndo::RemoveGroup(path) => match group::remove(&sys.at(path)) {
-            Ok(found) => Ok(Outcome::of(found)),
-            Err(error) => Err(BuildError::Path { path: path.clone(), what: error.to_string() }),
-        },
+        // Earlier versions of `ebb limit` made these.
+        BuildUndo::RemoveGroup(path) => directory(sys, path, ebbtide_door::kernel::remove_group),
         BuildUndo::Unmount { mountpoint, from } => unmount(sys, runner, mountpoint, from.as_ref()),
         BuildUndo::Detach { name, id } => {
             let put_back = attach::Real::at(sys).keeper(runner, |keeper| keeper.put_back(name, id));

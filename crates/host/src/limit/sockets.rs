@@ -2,7 +2,7 @@
 
 use crate::sys::{self, Sys};
 use ebbtide_sys::inet_diag::Diag;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -37,14 +37,15 @@ impl Sockets {
         Ok(Sockets { sys: sys.clone(), diag, seen, own, files, asked: None, total: 0 })
     }
 
-    /// Bytes that sockets of the processes `pids` have received, and that were acknowledged to them, since the beginning.
+    /// Bytes that sockets of the processes `pids` have received, and that were acknowledged to them, since the beginning. Which are whose
+    /// is asked `anew`, or was lately.
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub fn look(&mut self, pids: impl Iterator<Item = u32>) -> io::Result<u64> {
-        if self.asked.is_none_or(|asked| asked.elapsed() >= ANEW) {
+    pub fn look(&mut self, pids: &BTreeSet<u32>, anew: bool) -> io::Result<u64> {
+        if anew || self.asked.is_none_or(|asked| asked.elapsed() >= ANEW) {
             self.asked = Some(Instant::now());
-            self.files = pids.flat_map(|pid| self.files_of(pid)).collect();
+            self.files = pids.iter().flat_map(|pid| self.files_of(*pid)).collect();
         }
         let mut listed = HashSet::new();
         for socket in self.diag.tcp()? {
@@ -98,13 +99,13 @@ mod tests {
         send(&mut early, &mut other, 5_000);
         let sys = Sys::host();
         let mut sockets = Sockets::new(&sys).expect("counts");
-        let own = || std::iter::once(std::process::id());
+        let own = BTreeSet::from([std::process::id()]);
         // Other tests of this process have sockets too, none of which moves anything.
-        let before = sockets.look(own()).expect("counts");
+        let before = sockets.look(&own, true).expect("counts");
         send(&mut early, &mut other, 70_000);
-        let after = sockets.look(own()).expect("counts");
+        let after = sockets.look(&own, true).expect("counts");
         assert_eq!(after - before, 140_000, "both ends are this process's");
-        assert_eq!(sockets.look(std::iter::empty()).expect("counts"), after);
+        assert_eq!(sockets.look(&BTreeSet::new(), false).expect("counts"), after);
         assert!(!is_elsewhere(&sys, std::process::id()));
     }
 }

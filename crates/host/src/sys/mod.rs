@@ -53,7 +53,7 @@ impl Sys {
 }
 
 /// Longest file of the kernel's or udev's that is read: a mount table of ten thousand mounts has a few megabytes.
-const LONGEST: u64 = 64 << 20;
+pub(crate) const LONGEST: u64 = 64 << 20;
 
 /// The content of a small file without white space at its end; nothing when it is absent, no regular file, unreadable, too
 /// long or not text.
@@ -95,6 +95,12 @@ pub fn names(directory: &Path) -> Vec<String> {
     let mut names: Vec<String> = entries.flatten().filter_map(|e| e.file_name().into_string().ok()).collect();
     names.sort_by(|a, b| natural_order(a, b));
     names
+}
+
+/// Those that are numbers, as of processes and threads in /proc, in no order.
+pub fn numbers(directory: &Path) -> Vec<u32> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 /// The queue directory of the device at `place` in sysfs: a partition has none of its own but its disk's.

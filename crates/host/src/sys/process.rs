@@ -1,9 +1,10 @@
 //! A process as the kernel's files show it: `/proc/PID/stat` and `/proc/PID/io`, and those of its threads alike (proc(5)).
 
-use super::field;
+use super::{Sys, field, text};
 
-/// `PF_KTHREAD` of linux/sched.h.
+/// `PF_KTHREAD` and `PF_IO_WORKER` of linux/sched.h.
 const KERNEL_THREAD: u64 = 0x0020_0000;
+const IO_WORKER: u64 = 0x10;
 
 /// The fields of a `stat` file; those after the name are read when they are asked for.
 #[derive(Debug, Clone)]
@@ -25,11 +26,6 @@ impl<'a> Stat<'a> {
 
     /// The field with this number in proc(5), from 4: a number.
     fn number(&self, field: usize) -> Option<u64> {
-        self.fields.get(field - 3)?.parse().ok()
-    }
-
-    /// The same, where it may be less than nothing: groups, sessions and terminals, 5 to 8.
-    pub fn signed(&self, field: usize) -> Option<i64> {
         self.fields.get(field - 3)?.parse().ok()
     }
 
@@ -67,11 +63,70 @@ impl<'a> Stat<'a> {
     pub fn processor(&self) -> Option<u32> {
         self.number(39)?.try_into().ok()
     }
+}
 
-    /// How it is scheduled (sched(7)).
-    pub fn policy(&self) -> Option<u64> {
-        self.number(41)
+/// A process, as `/proc/PID/stat` has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// Its process ID.
+    pub pid: u32,
+    /// When it began, in clock ticks since boot: with its number, it is one process.
+    pub start: u64,
+    /// Number of its parent.
+    pub parent: u32,
+    /// The name of its program, up to 15 bytes.
+    pub name: String,
+    /// As [`Stat::state`]; of its first thread.
+    pub state: char,
+    /// How many threads it has.
+    pub threads: u64,
+    /// Whether it is the kernel's own.
+    pub is_kernel: bool,
+}
+
+impl Process {
+    /// The process `pid`, where there is one.
+    pub fn look(sys: &Sys, pid: u32) -> Option<Process> {
+        let text = text(&sys.proc.join(pid.to_string()).join("stat"))?;
+        let stat = Stat::parse(&text)?;
+        Some(Process {
+            pid: stat.pid,
+            name: stat.name.to_owned(),
+            state: stat.state()?,
+            parent: stat.parent()?,
+            is_kernel: stat.is_kernel()?,
+            threads: stat.threads()?,
+            start: stat.start()?,
+        })
     }
+
+    /// Whether it has ended, although nobody has waited for it: others of its threads may go on without the first.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.state, 'Z' | 'X') && self.threads <= 1
+    }
+}
+
+/// Whether the thread `task` of the process `pid` has ended, or the kernel has made it for requests of io_uring.
+pub fn is_nobody_s(sys: &Sys, pid: u32, task: u32) -> bool {
+    let text = text(&sys.proc.join(format!("{pid}/task/{task}/stat")));
+    text.as_deref().and_then(Stat::parse).is_none_or(|stat| {
+        matches!(stat.state(), Some('Z' | 'X')) || stat.number(9).is_some_and(|flags| flags & IO_WORKER != 0)
+    })
+}
+
+/// The processes above this one, the nearest first.
+pub fn ancestors(sys: &Sys) -> Vec<u32> {
+    let mut found = Vec::new();
+    let mut pid = std::process::id();
+    while let Some(process) = Process::look(sys, pid).filter(|process| process.parent != 0) {
+        pid = process.parent;
+        // What changes while it is read ends somewhere.
+        if found.contains(&pid) {
+            break;
+        }
+        found.push(pid);
+    }
+    found
 }
 
 /// A count of an `io` file, such as `read_bytes`.
@@ -105,5 +160,21 @@ mod tests {
         let text = "rchar: 9\nwchar: 7\nsyscr: 1\nsyscw: 1\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 0\n";
         assert_eq!((io(text, "read_bytes"), io(text, "write_bytes")), (Some(4096), Some(8192)));
         assert_eq!((io(text, "read"), io("read_bytes: x\n", "read_bytes")), (None, None));
+    }
+
+    #[test]
+    fn a_process_whose_first_thread_has_ended_is_alive() {
+        let has_ended = |threads: u32| {
+            let root = crate::testing::unpack(&format!(
+                "f /proc/7/stat\n|7 (mt) Z 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 {threads} 0 9 0 0 0\n"
+            ));
+            Process::look(&Sys::below(root.path()), 7).expect("parses").has_ended()
+        };
+        assert_eq!((has_ended(1), has_ended(2)), (true, false));
+    }
+
+    #[test]
+    fn the_first_process_is_everybody_s_ancestor() {
+        assert_eq!(ancestors(&Sys::host()).last(), Some(&1));
     }
 }

@@ -1,13 +1,11 @@
-//! Holding a program to a rate: what is counted ([`Counts`]), what may be moved in a second ([`Limits`]), what a tree of processes
-//! has moved although some of them have ended ([`Tally`]), and when the program has to stop ([`Pacer`]).
+//! Holding a program to a rate: what is counted ([`Counts`]), what may be moved in a second ([`Limits`]), and when the program has to
+//! stop ([`Pacer`]).
 
 mod pacer;
-mod tally;
 #[cfg(test)]
 mod tests;
 
 pub use pacer::{LONGEST_REST, LONGEST_SILENCE, Pacer, Step};
-pub use tally::{Member, Tally};
 
 use std::ops::{Index, IndexMut};
 

@@ -1,6 +1,5 @@
 use super::*;
 use proptest::prelude::*;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 fn only(kind: Kind, limit: u64) -> Limits {
@@ -181,100 +180,4 @@ proptest! {
             prop_assert!((moved[Kind::Read] as f64) <= most, "{} at {at:?}, not {most}", moved[Kind::Read]);
         }
     }
-
-    /// Against the truth: a made-up kernel in which processes fork, move bytes, end and are waited for.
-    #[test]
-    fn what_ended_processes_moved_is_kept(events in prop::collection::vec((0u8..6, any::<prop::sample::Index>(), 1u64..1000), 1..200)) {
-        let mut kernel = Kernel::default();
-        let mut tally = Tally::new(true);
-        tally.look(&kernel.members(), kernel.waited);
-        for (event, which, bytes) in events {
-            kernel.happen(event, which, bytes);
-            if event == 5 {
-                let seen = tally.look(&kernel.members(), kernel.waited);
-                prop_assert_eq!(seen[Kind::Write], kernel.truth);
-            }
-        }
-        prop_assert_eq!(tally.look(&kernel.members(), kernel.waited)[Kind::Write], kernel.truth);
-    }
-}
-
-/// Processes with what the kernel counts for them; the first one is process 1's child, where 1 is the one who counts.
-#[derive(Default)]
-struct Kernel {
-    alive: BTreeMap<u32, Member>,
-    ended: Vec<Member>,
-    waited: Counts,
-    truth: u64,
-    clock: u64,
-    last: u32,
-}
-
-impl Kernel {
-    fn members(&self) -> Vec<Member> {
-        self.alive.values().chain(&self.ended).copied().collect()
-    }
-
-    fn begin(&mut self, parent: u32) {
-        self.clock += 1;
-        self.last += 1;
-        let pid = 1 + self.last;
-        let counts = Counts::default();
-        self.alive.insert(pid, Member { pid, start: self.clock, parent, counts, forgets: false });
-    }
-
-    fn happen(&mut self, event: u8, which: prop::sample::Index, bytes: u64) {
-        if self.alive.is_empty() {
-            return self.begin(1);
-        }
-        let pid = *which.get(&self.alive.keys().copied().collect::<Vec<_>>());
-        match event {
-            0 => self.begin(pid),
-            1 | 2 => {
-                self.truth += bytes;
-                self.alive.entry(pid).and_modify(|member| member.counts[Kind::Write] += bytes);
-            }
-            // It ends; its children have no parent any more.
-            3 => {
-                self.ended.extend(self.alive.remove(&pid));
-                for orphan in self.alive.values_mut().chain(&mut self.ended) {
-                    orphan.parent = if orphan.parent == pid { 1 } else { orphan.parent };
-                }
-            }
-            // Somebody's parent waits for it.
-            4 if !self.ended.is_empty() => {
-                let gone = self.ended.swap_remove(which.index(self.ended.len()));
-                match self.alive.get_mut(&gone.parent) {
-                    Some(parent) => parent.counts = parent.counts.plus(gone.counts),
-                    None => self.waited = self.waited.plus(gone.counts),
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-#[test]
-fn what_nobody_waits_for_is_remembered() {
-    let member = |pid: u32, parent: u32, bytes: u64, forgets: bool| Member {
-        pid,
-        start: u64::from(pid),
-        parent,
-        counts: Counts([bytes, 0, 0]),
-        forgets,
-    };
-    let none = Counts::default();
-    // Of a process that is not a child, what it moved before does not count.
-    let mut tally = Tally::new(false);
-    assert_eq!(tally.look(&[member(10, 1, 500, true)], none)[Kind::Read], 0);
-    let both = [member(10, 1, 600, true), member(11, 10, 70, false)];
-    assert_eq!(tally.look(&both, none)[Kind::Read], 170);
-    assert_eq!(tally.look(&[member(10, 1, 600, true)], none)[Kind::Read], 170, "its parent forgets it");
-    assert_eq!(tally.look(&[], none)[Kind::Read], 170, "somebody else has waited for the parent");
-    // Counted with its parent before it was gone itself: not twice.
-    let mut tally = Tally::new(true);
-    assert_eq!(tally.look(&[], none)[Kind::Read], 0);
-    tally.look(&[member(10, 2, 100, false), member(11, 10, 50, false)], none);
-    assert_eq!(tally.look(&[member(10, 2, 150, false)], none)[Kind::Read], 150);
-    assert_eq!(tally.look(&[], Counts([160, 0, 0]))[Kind::Read], 160);
 }

@@ -1,43 +1,33 @@
-//! Holding a program to a rate (`ebb limit`): stops, decided by what its processes have moved, of a control group of its own where there
-//! can be one.
+//! Holding a program to a rate (`ebb limit`): it stands still between its calls, decided by what its threads have moved.
 
-mod groups;
 mod target;
 mod told;
 
-pub use groups::LimitMethods;
 pub use target::Refused;
 pub use told::{Course, End};
 
-use crate::clock;
-use crate::journal::JournalFile;
-use ebbtide_host::limit::guardian::{Guardian, Message};
-use ebbtide_host::limit::hold::{self, Hold};
+use ebbtide_host::limit::program::{Ended, Program};
 use ebbtide_host::limit::sockets::Sockets;
-use ebbtide_host::limit::tree::{self, Process, Tree};
-use ebbtide_host::limit::{Caught, Signals, command, group};
+use ebbtide_host::limit::{self, Caught, Signals};
 use ebbtide_host::sys::Sys;
-use ebbtide_model::journal::{Entry, Journal};
-use ebbtide_model::limit::{Counts, Kind, Limits, Pacer, Step, Tally};
+use ebbtide_model::limit::{Counts, Kind, Limits, Pacer, Step};
 use ebbtide_model::shown::Shown;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::OwnedFd;
-use rustix::process::{Pid, WaitOptions, waitpid};
+use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The niceness of this program while it holds another, where it may choose.
 const PRIORITY: i32 = -10;
 /// Between two looks at a program that stands still.
 const LOOK: Duration = Duration::from_millis(250);
-/// How long a program that was sent a signal has to act on it before it may be stopped again.
-const GRACE: Duration = Duration::from_millis(50);
+/// Between two looks at one whose calls end, and how many times as long as a look itself.
+const BETWEEN: (Duration, u32) = (Duration::from_millis(1), 10);
 
-/// SIGCHLD, and SIGCONT: this program was stopped, as by a key.
+/// SIGCHLD: something has happened to a thread.
 const CHILD: i32 = 17;
-const CONTINUED: i32 = 18;
 /// What is passed on to a command, or ends the holding of a process: HUP, INT, QUIT, TERM; and to a command alone: USR1, USR2.
 const HANGUP: i32 = 1;
 const PASSED: [i32; 6] = [HANGUP, 2, 3, 15, 10, 12];
@@ -60,8 +50,6 @@ pub struct Wanted {
     pub target: Target,
     /// That the command's standard output goes to standard error.
     pub aside: bool,
-    /// Where journals are; `None` when nobody knows.
-    pub journals: Option<PathBuf>,
     /// Which signals this program ignores since it began: a command goes on ignoring them.
     pub ignored: fn(&[i32]) -> Vec<i32>,
 }
@@ -78,6 +66,9 @@ pub enum LimitError {
     /// That process is not to be held.
     #[error(transparent)]
     Refused(#[from] Refused),
+    /// It cannot be.
+    #[error("{0}")]
+    Held(io::Error),
     /// A call failed that nothing goes on without.
     #[error("cannot {what}: {error}")]
     System { what: &'static str, error: io::Error },
@@ -87,75 +78,61 @@ fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> LimitErro
     move |error| LimitError::System { what, error: error.into() }
 }
 
-/// Holds `wanted`'s program to its rates until it ends; how it ended, and what it moved. What is used is told to `begins` before
-/// anything is started or stopped, what is not as it was asked for to `remark`.
+/// Holds `wanted`'s program to its rates until it ends; how it ended, and what it moved. `begins` is called before anything is started or
+/// held, and what is not as it was asked for is told to `remark`.
 ///
 /// # Errors
 /// When nothing was begun.
 pub fn run(
     wanted: &Wanted,
-    begins: impl FnOnce(&LimitMethods),
-    remark: impl Fn(&str),
-) -> Result<(End, Course, LimitMethods), LimitError> {
+    begins: impl FnOnce() + Send,
+    remark: impl Fn(&str) + Send,
+) -> Result<(End, Course), LimitError> {
+    // All go on when the thread that traces them ends, whatever else this program still does.
+    std::thread::scope(|scope| match scope.spawn(move || hold(wanted, begins, &remark)).join() {
+        Ok(done) => done,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
+}
+
+fn hold(wanted: &Wanted, begins: impl FnOnce(), remark: &dyn Fn(&str)) -> Result<(End, Course), LimitError> {
     let sys = Sys::host();
     let process = match wanted.target {
         Target::Process(pid) => Some(target::check(&sys, pid, &wanted.limits)?),
         Target::Command(_) => None,
     };
     let mut caught = (wanted.ignored)(if process.is_none() { &PASSED } else { &PASSED[..4] });
-    caught.extend([CHILD, CONTINUED]);
+    caught.push(CHILD);
     let signals = Signals::catch(&caught).map_err(system("catch signals"))?;
-    let mut guardian =
-        Guardian::start().map_err(system("start the process that wakes the program when ebb is killed"))?;
     let sockets = wanted.limits.of(Kind::Net).map(|_| Sockets::new(&sys)).transpose();
     let sockets = sockets.map_err(system("count what goes over the network"))?;
-    let tree = Tree::new(&sys, process.clone()).map_err(system("see what it starts"))?;
-    let run = clock::session_id();
-    let journal = wanted.journals.as_ref().map(|journals| JournalFile::alone(journals, &run));
-    let (end, (group, ways)) = match &process {
-        Some(process) => {
-            let end = hold::end_of(&sys, process.id()).map_err(system("wait for its end"))?;
-            let why = vec!["a process stays in the control groups that it is in".to_owned()];
-            (Some(end), (None, LimitMethods { means: None, why }))
-        }
-        None => {
-            let own = rustix::process::getpid();
-            rustix::process::set_child_subreaper(Some(own)).map_err(system("adopt what it starts"))?;
-            (None, groups::make(&sys, &run, journal.as_ref(), &mut guardian))
-        }
-    };
-    let hold = Hold::new(&sys, group, guardian);
-    begins(&ways);
-    let mut session = Session {
-        tally: Tally::new(process.is_none()),
-        sys,
-        limits: wanted.limits,
-        signals,
-        end,
-        main: 0,
-        tree,
-        sockets,
-        journal,
-        hold,
-        begun: Instant::now(),
-        stopped: None,
-        course: Course::default(),
-        remark: &remark,
-    };
-    session.look();
-    session.begun = Instant::now();
-    let path = session.hold.group.as_ref().map(|group| group.path.as_path());
-    let main = match &wanted.target {
-        Target::Process(pid) => Ok(*pid),
+    begins();
+    let mut program = match &wanted.target {
+        Target::Process(pid) => Program::attach(&sys, *pid).map_err(LimitError::Held)?,
         Target::Command(words) => {
-            command::start(words, path, wanted.aside).map_err(|error| not_started(words, error))
+            let command = limit::command(words, wanted.aside).map_err(|error| not_started(words, error))?;
+            let started = Program::start(&sys, command).map_err(LimitError::Held)?;
+            started.map_err(|error| not_started(words, error))?
         }
     };
-    // Whoever has to wake a program in time must not wait for the processor behind it; those who may not, do.
+    // Whoever has to let a program go on in time must not wait for the processor behind it; those who may not, do.
     let _ = rustix::process::setpriority_process(None, PRIORITY);
-    let end = main.and_then(|main| session.go_on(main));
-    session.finish();
-    Ok((end?, session.course, ways))
+    let before = if process.is_some() { program.moved() } else { Counts::default() };
+    let mut session = Session {
+        program,
+        before,
+        limits: wanted.limits,
+        is_command: process.is_none(),
+        signals,
+        sockets,
+        begun: Instant::now(),
+        held: None,
+        course: Course::default(),
+        remark,
+    };
+    let end = session.go_on();
+    session.finish(end);
+    Ok((end, session.course))
 }
 
 fn not_started(words: &[OsString], error: io::Error) -> LimitError {
@@ -168,134 +145,127 @@ fn not_started(words: &[OsString], error: io::Error) -> LimitError {
 
 /// A program that is held.
 struct Session<'a> {
-    sys: Sys,
+    program: Program,
+    /// What it had moved before.
+    before: Counts,
     limits: Limits,
+    is_command: bool,
     signals: Signals,
-    /// Becomes readable when a process that is no child ends.
-    end: Option<OwnedFd>,
-    main: u32,
-    tree: Tree,
-    tally: Tally,
     sockets: Option<Sockets>,
-    journal: Option<JournalFile>,
-    hold: Hold,
     begun: Instant,
-    stopped: Option<Instant>,
+    held: Option<Instant>,
     course: Course,
     remark: &'a dyn Fn(&str),
 }
 
 impl Session<'_> {
-    /// Counts what was moved since the first look.
+    /// Counts what was moved since the beginning.
     fn look(&mut self) {
-        let (members, uncounted) = self.tree.look();
-        uncounted.iter().for_each(|text| (self.remark)(text));
-        let waited = if self.end.is_none() { tree::waited(&self.sys) } else { Counts::default() };
-        let mut moved = self.tally.look(&members, waited);
-        if let Some(sockets) = &mut self.sockets {
-            match sockets.look(self.tree.pids()) {
-                Ok(net) => moved[Kind::Net] = net,
-                Err(error) => {
-                    (self.remark)(&format!("the network is not counted any more: {error}"));
-                    self.sockets = None;
-                }
+        let moved = self.program.moved().minus(self.before);
+        self.program.remarks().iter().for_each(|text| (self.remark)(text));
+        let moved = Counts([moved[Kind::Read], moved[Kind::Write], self.course.moved[Kind::Net]]);
+        self.course.moved = self.course.moved.with(moved, u64::max);
+        let processes = self.program.processes();
+        self.look_at_network(|sockets| sockets.look(&processes, false));
+        self.course.elapsed = self.begun.elapsed();
+    }
+
+    fn look_at_network(&mut self, look: impl FnOnce(&mut Sockets) -> io::Result<u64>) {
+        match self.sockets.as_mut().map(look) {
+            Some(Ok(net)) => self.course.moved[Kind::Net] = net,
+            Some(Err(error)) => {
+                (self.remark)(&format!("the network is not counted any more: {error}"));
+                self.sockets = None;
             }
+            None => {}
         }
-        // A device that goes away takes its count with it.
-        let moved = self.course.moved.with(moved, u64::max);
-        self.course = Course { elapsed: self.begun.elapsed(), moved, ..self.course };
     }
 
-    fn wake(&mut self) {
-        if let Err(error) = self.hold.wake() {
-            (self.remark)(&format!("cannot wake the program: {error}"));
+    /// Takes what has happened to the program; whether anything has.
+    fn take_changes(&mut self) -> bool {
+        let changed = self.program.take_changes();
+        let ending = self.program.ending();
+        if !ending.is_empty() {
+            // Its connections are closed next.
+            self.look_at_network(|sockets| sockets.look(&ending, true));
         }
-        self.course.held += self.stopped.take().map_or(Duration::ZERO, |since| since.elapsed());
+        changed
     }
 
-    /// Stops all that runs; whether anything did.
-    fn stop(&mut self) -> Result<bool, LimitError> {
-        self.hold.stop(&self.tree.alive()).map_err(system("stop the program"))?;
-        let is_new = self.stopped.is_none();
-        self.stopped.get_or_insert_with(Instant::now);
-        self.course.stops += u64::from(is_new);
-        Ok(is_new)
+    fn let_go_on(&mut self) {
+        self.program.go_on();
+        self.course.held += self.held.take().map_or(Duration::ZERO, |since| since.elapsed());
     }
 
-    fn go_on(&mut self, main: u32) -> Result<End, LimitError> {
-        self.main = main;
-        let mut pacer = Pacer::new(&self.limits, self.course.moved);
-        let mut grace: Option<Instant> = None;
+    fn stand_still(&mut self) {
+        if self.program.stand_still() {
+            self.course.stops += 1;
+            self.held = Some(Instant::now());
+        }
+    }
+
+    fn go_on(&mut self) -> End {
+        let mut pacer = Pacer::new(&self.limits, Counts::default());
+        let (mut due, mut soonest) = (Instant::now(), Instant::now());
         loop {
-            for caught in self.signals.take() {
-                if caught.signal == CHILD {
-                    continue;
-                }
-                // Whoever woke this program woke what was stopped too: it is stopped anew if it has to be.
-                self.wake();
-                if caught.signal != CONTINUED {
-                    grace = Some(Instant::now());
-                    match self.end {
-                        Some(_) => return Ok(End::Released(caught.signal)),
-                        None => self.pass_on(caught),
+            let changed = self.take_changes();
+            if let Some(ended) = self.program.ended() {
+                return self.end(ended);
+            }
+            let now = Instant::now();
+            if now < due && !(changed && now >= soonest) {
+                self.program.pass();
+                if !changed && self.wait(due - now) {
+                    for caught in self.signals.take().into_iter().filter(|caught| caught.signal != CHILD) {
+                        if !self.is_command {
+                            return End::Released(caught.signal);
+                        }
+                        self.pass_on(caught);
+                        // What stands still is to take it.
+                        due = now;
                     }
                 }
-            }
-            if let Some(end) = self.ended() {
-                return Ok(end);
+                continue;
             }
             self.look();
-            match pacer.next(self.course.elapsed, self.course.moved) {
-                Step::Run(time) => {
-                    self.wake();
-                    self.wait(time);
-                }
-                Step::Pulse(time) => {
-                    self.wake();
-                    self.wait(time);
-                    self.stop()?;
-                }
-                Step::Hold(time) if grace.is_some_and(|since| since.elapsed() < GRACE) => {
-                    self.wait(time.min(GRACE));
-                }
-                Step::Hold(time) => {
-                    // What it moved until it stood still, and whom it started, is looked at once more.
-                    if !self.stop()? {
-                        self.wait(time.min(LOOK));
+            let looked = Instant::now();
+            soonest = looked + BETWEEN.0.max((looked - now) * BETWEEN.1);
+            due = looked
+                + match pacer.next(self.course.elapsed, self.course.moved) {
+                    Step::Run(time) => {
+                        self.let_go_on();
+                        time
                     }
-                }
-            }
+                    Step::Pulse(time) => {
+                        self.let_go_on();
+                        self.wait(time);
+                        self.stand_still();
+                        Duration::ZERO
+                    }
+                    Step::Hold(time) => {
+                        self.stand_still();
+                        time.min(LOOK)
+                    }
+                };
         }
     }
 
-    /// Waits for this long, for a signal, or for the end of the process.
-    fn wait(&self, time: Duration) {
-        let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
-        fds.extend(self.end.iter().map(|end| PollFd::new(end, PollFlags::IN)));
+    /// Waits for this long, or for a signal; whether one has come.
+    fn wait(&self, time: Duration) -> bool {
+        let mut fds = [PollFd::new(&self.signals, PollFlags::IN)];
         let time = Timespec { tv_sec: time.as_secs().cast_signed(), tv_nsec: time.subsec_nanos().into() };
         // Interrupted is over too.
-        let _ = poll(&mut fds, Some(&time));
+        poll(&mut fds, Some(&time)).map_or(true, |ready| ready > 0)
     }
 
-    /// Waits for those of the program that have ended; how the program ended, if it has.
-    fn ended(&self) -> Option<End> {
-        let mut end = None;
-        // Others that this program had before it was this one belong to somebody else's count.
-        for pid in self.tree.pids().filter(|pid| *pid != self.main).chain([self.main]) {
-            let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
-            if let Ok(Some((_, status))) = waitpid(number, WaitOptions::NOHANG)
-                && pid == self.main
-            {
-                let number = |value: i32| u8::try_from(value).unwrap_or(u8::MAX);
-                let signal = || status.terminating_signal().map(|signal| End::Signalled(number(signal)));
-                end = status.exit_status().map(|status| End::Exited(number(status))).or_else(signal);
-            }
+    /// How the program ended. Who holds another's process says nothing of its status.
+    fn end(&self, ended: Ended) -> End {
+        let number = |value: i32| u8::try_from(value).unwrap_or(u8::MAX);
+        match ended {
+            _ if !self.is_command => End::Unknown,
+            Ended::Exited(status) => End::Exited(number(status)),
+            Ended::Killed(signal) => End::Signalled(number(signal)),
         }
-        let other = self.end.as_ref().is_some_and(|end| {
-            let mut fds = [PollFd::new(end, PollFlags::IN)];
-            poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
-        });
-        end.or(other.then_some(End::Unknown))
     }
 
     /// A key of the terminal's went to everybody in the foreground, the end of the terminal to its leader alone; what one of the program's own sent
@@ -303,33 +273,25 @@ impl Session<'_> {
     fn pass_on(&mut self, caught: Caught) {
         let has_come = match caught.sender {
             None => caught.signal != HANGUP,
-            Some(sender) => self.tree.pids().any(|pid| pid == sender),
+            Some(sender) => self.program.processes().contains(&sender),
         };
-        if let Some(main) = Process::look(&self.sys, self.main).filter(|_| !has_come) {
-            // It may end right now.
-            let _ = hold::send(&self.sys, main.id(), caught.signal);
+        let main = i32::try_from(self.program.main()).ok().and_then(Pid::from_raw);
+        let signal = Signal::from_named_raw(caught.signal);
+        if let (Some(main), Some(signal), false) = (main, signal, has_come) {
+            // It may end right now. Its number is nobody else's before this program has seen that.
+            let _ = kill_process(main, signal);
         }
     }
 
-    /// Wakes everybody, takes a last look, and removes what was made.
-    fn finish(&mut self) {
-        self.wake();
-        self.hold.settle();
+    /// Takes a last look.
+    fn finish(&mut self, end: End) {
         self.look();
-        let left = self.tree.alive().len();
-        if self.end.is_none() && left > 0 {
+        self.course.held += self.held.take().map_or(Duration::ZERO, |since| since.elapsed());
+        let left = self.program.processes().len();
+        if self.is_command && !matches!(end, End::Released(_)) && left > 0 {
             let (text, are) =
                 if left == 1 { ("1 process", "has") } else { (&*format!("{left} processes"), "have") };
             (self.remark)(&format!("the command left {text} running, which {are} no limit from now on"));
         }
-        if let Some(group) = self.hold.group.take() {
-            if let Err(error) = group::remove_to(&group.path, &group.home) {
-                return (self.remark)(&format!("{error}; `ebb cleanup` tries again"));
-            }
-            // What is not noted is found to be gone by whoever cleans up.
-            self.journal.iter().for_each(|journal| drop(journal.write(&Entry::Undone(0))));
-        }
-        // A guardian that is gone has nothing to do either.
-        let _ = self.hold.guardian.tell(&Message::Done);
     }
 }

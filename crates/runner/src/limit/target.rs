@@ -1,7 +1,7 @@
 //! Which processes may be held: none that somebody else depends on to go on, nor one that cannot be.
 
 use ebbtide_host::limit::sockets;
-use ebbtide_host::limit::tree::{Process, ancestors};
+use ebbtide_host::sys::process::{Process, ancestors};
 use ebbtide_host::sys::{self, Sys};
 use ebbtide_model::limit::{Kind, Limits};
 use ebbtide_model::shown::one_line;
@@ -30,11 +30,6 @@ pub enum Refused {
         "process {0} ({1}) is in a network namespace of its own, where its connections are not seen; run ebb in it: `nsenter --net --target {0} ebb limit ...`"
     )]
     Elsewhere(u32, String),
-    #[error(
-        "process {0} ({1}) is a job of a shell's or in the foreground of a terminal. A stop would be taken for Ctrl-Z: the shell \
-         goes on to its next command, while this one is half done. Start it under its limit: `ebb limit ... -- COMMAND`"
-    )]
-    Job(u32, String),
 }
 
 /// The process `pid`, if it may be held to `limits`.
@@ -62,18 +57,7 @@ pub fn check(sys: &Sys, pid: u32, limits: &Limits) -> Result<Process, Refused> {
     if limits.of(Kind::Net).is_some() && sockets::is_elsewhere(sys, pid) {
         return Err(Refused::Elsewhere(pid, name()));
     }
-    let parent = Process::look(sys, process.parent);
-    if is_job(&process, parent.as_ref()) {
-        return Err(Refused::Job(pid, name()));
-    }
     Ok(process)
-}
-
-/// Whether somebody does something when `process` is stopped: a shell has put it into a group of its own, or it is in the
-/// foreground of its terminal.
-fn is_job(process: &Process, parent: Option<&Process>) -> bool {
-    process.is_foreground
-        || parent.is_some_and(|parent| parent.session == process.session && parent.group != process.group)
 }
 
 #[cfg(test)]
@@ -106,24 +90,5 @@ mod tests {
         while Process::look(&sys, child.id()).is_some_and(|now| !now.has_ended()) {}
         assert_eq!(check(child.id()), Err(Refused::Ended(child.id())));
         child.wait().expect("ends");
-    }
-
-    #[test]
-    fn a_job_is_who_has_a_group_of_its_own_or_the_foreground() {
-        let process = |group, session, is_foreground| {
-            let own = Process::look(&Sys::host(), std::process::id()).expect("is there");
-            Process { group, session, is_foreground, ..own }
-        };
-        let shell = process(50, 50, false);
-        for (child, expected) in [
-            (process(60, 50, true), true),
-            (process(61, 50, false), true),
-            (process(50, 50, false), false),
-            (process(70, 70, false), false),
-            (process(70, 70, true), true),
-        ] {
-            assert_eq!(is_job(&child, Some(&shell)), expected, "{child:?}");
-        }
-        assert!(is_job(&process(60, 50, true), None), "the shell is another user's");
     }
 }

@@ -131,9 +131,6 @@ mod tests {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), "a user's own").expect("writes");
         assert!(write_attribute(file.path(), "none", false).is_err());
-        let directory = tempfile::tempdir().expect("a directory");
-        assert!(make_group(&directory.path().join("a")).is_err() && remove_group(directory.path()).is_err());
-        assert!(group_to_enter(directory.path()).is_err() && directory.path().exists());
         assert!(port(file.path()).is_err());
         assert_eq!(std::fs::read(file.path()).expect("reads"), b"a user's own");
         write_attribute(file.path(), "none", true).expect("a recorded one");

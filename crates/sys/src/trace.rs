@@ -35,8 +35,8 @@ pub enum Stop {
     Group,
     /// A signal of this number has come, which it gets when it goes on with it.
     Signal(i32),
-    /// It has begun a process or a thread.
-    Began,
+    /// It has begun a process or a thread of this number.
+    Began(u32),
     /// Its process runs another program; it had this number before.
     Exec(u32),
     /// It is about to end.
@@ -94,6 +94,18 @@ pub fn go_on(thread: u32, until: Until, signal: i32) -> io::Result<()> {
     ask(request, thread, signal)
 }
 
+/// Whether `thread`, which has stopped at a call ([`Stop::Call`]), is before it and not after it.
+///
+/// # Errors
+/// When it has ended, or the kernel is older than Linux 5.3.
+pub fn is_before_call(thread: u32) -> io::Result<bool> {
+    let mut place = [0_u8; 1];
+    let (thread, address) = (number(thread)?, std::ptr::without_provenance_mut::<libc::c_void>(place.len()));
+    // SAFETY: the kernel writes no more bytes than the address argument says (ptrace(2)), the first of what it has to tell.
+    let done = unsafe { libc::ptrace(libc::PTRACE_GET_SYSCALL_INFO, thread, address, place.as_mut_ptr()) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(place[0] == libc::PTRACE_SYSCALL_INFO_ENTRY) }
+}
+
 /// Leaves `thread` in the stop that somebody else has asked for, until somebody else ends it.
 ///
 /// # Errors
@@ -124,21 +136,19 @@ fn change(thread: u32, status: i32) -> Change {
         0 => Stop::Signal(signal),
         libc::PTRACE_EVENT_STOP if signal == libc::SIGTRAP => Stop::Trap,
         libc::PTRACE_EVENT_STOP => Stop::Group,
-        libc::PTRACE_EVENT_EXEC => Stop::Exec(before_exec(thread)),
+        libc::PTRACE_EVENT_EXEC => Stop::Exec(told_with(thread).unwrap_or(thread)),
         libc::PTRACE_EVENT_EXIT => Stop::Ends,
-        _ => Stop::Began,
+        _ => Stop::Began(told_with(thread).unwrap_or(thread)),
     })
 }
 
-/// The number that a thread had before it became the first of a new program.
-fn before_exec(thread: u32) -> u32 {
-    let mut before: libc::c_ulong = 0;
-    let address = std::ptr::null_mut::<libc::c_void>();
+/// The number that the kernel tells with the stop of a thread: what it has begun, or its own before it became the first of a new program.
+fn told_with(thread: u32) -> Option<u32> {
+    let mut told: libc::c_ulong = 0;
+    let (thread, address) = (number(thread).ok()?, std::ptr::null_mut::<libc::c_void>());
     // SAFETY: the kernel writes one long integer, which lives as long as the call.
-    let done = number(thread)
-        .map(|thread| unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, thread, address, &raw mut before) });
-    let before = u32::try_from(before).ok();
-    before.filter(|_| done.is_ok_and(|done| done == 0)).unwrap_or(thread)
+    let done = unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, thread, address, &raw mut told) };
+    u32::try_from(told).ok().filter(|_| done == 0)
 }
 
 /// Starts `command`, traced by the calling thread before it does anything. Its first stop is [`Stop::Exec`]. Its process number, or why it

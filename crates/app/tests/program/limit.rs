@@ -2,7 +2,7 @@
 
 use crate::common::{Home, status, stderr, until_true};
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt;
 use std::process::{Child, Command, Output, Stdio};
@@ -19,6 +19,12 @@ fn limit(home: &Home, options: &str, script: &str) -> Command {
 fn state(pid: u32) -> Option<char> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.chars().next()
+}
+
+/// Waits until somebody traces it.
+fn until_traced(pid: u32) {
+    let status = || std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    until_true("its tracer", || !status().contains("TracerPid:\t0\n"));
 }
 
 fn signal(name: &str, pid: u32) {
@@ -51,9 +57,10 @@ fn what_a_command_and_its_children_write_is_counted_and_held() {
     let (moved, seconds) = (write["moved"].as_f64().unwrap(), said["elapsed_s"].as_f64().unwrap());
     // All of it, and little more: what the file system writes of its own.
     assert!((20.0 * 1048576.0..40e6).contains(&moved), "{said}");
-    // It was held, or it is said that it was not: on a busy machine all of it may pass before the first look.
+    // It was held, or it is said that it was not: on a busy machine all of it may pass before the first look, or slowly enough.
     assert!(moved <= 10e6 * (seconds + 0.3) || write["exceeded"] == true, "{said}");
-    assert!(said["stops"].as_u64() > Some(0) || write["exceeded"] == true, "{said}");
+    let was_slow = write["per_second"].as_f64() < Some(9e6);
+    assert!(said["stops"].as_u64() > Some(0) || write["exceeded"] == true || was_slow, "{said}");
     // A limit that it never meets does not stop it.
     let output = limit(&home, "--read 100GB --json", "echo out; echo err >&2").output().unwrap();
     assert_eq!(json(&output)["stops"], 0);
@@ -162,17 +169,17 @@ fn a_second_tracer_is_refused() {
     let mut other = start("while :; do sleep 0.05; done");
     let line = format!("limit -q --write 1MB --pid {}", other.0.id());
     let mut first = home.interruptible(&line).spawn().unwrap();
-    let traced = || {
+    let is_traced = || {
         let status = std::fs::read_to_string(format!("/proc/{}/status", other.0.id())).unwrap();
         !status.contains("TracerPid:\t0\n")
     };
-    until_true("its tracer", traced);
+    until_traced(other.0.id());
     let output = home.ebb(&line).output().unwrap();
     assert_eq!(status(&output), 1, "{}", stderr(&output));
     assert!(stderr(&output).contains("(ebb) traces it already"), "{}", stderr(&output));
     signal("INT", first.id());
     assert_eq!(first.wait().unwrap().code(), Some(130));
-    until_true("its going on alone", || !traced());
+    until_true("its going on alone", || !is_traced());
     other.0.kill().unwrap();
 }
 
@@ -191,6 +198,7 @@ fn a_job_of_a_shell_s_sees_no_stop() {
     until_true("its beginning", || pid().ends_with('\n'));
     let ebb = home.ebb(&format!("limit --write 1MB --pid {}", pid().trim()));
     let ebb = { ebb }.stderr(Stdio::piped()).spawn().unwrap();
+    until_traced(pid().trim().parse().unwrap());
     home.write("go", "");
     let output = ebb.wait_with_output().unwrap();
     assert!(status(&output) == 0 && stderr(&output).contains("held back"), "{}", stderr(&output));
@@ -223,10 +231,7 @@ fn no_parent_sees_a_stop() {
         let pid = if is_whole { other.0.id().to_string() } else { child().trim().to_owned() };
         let mut ebb = home.interruptible(&format!("limit --json --write 3MB --pid {pid}"));
         let ebb = ebb.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        until_true("its tracer", || {
-            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-            !status.contains("TracerPid:\t0\n")
-        });
+        until_traced(pid.parse().unwrap());
         home.write("go", "");
         assert_eq!(other.0.wait().unwrap().code(), Some(5), "whole: {is_whole}");
         let output = ebb.wait_with_output().unwrap();
@@ -283,11 +288,11 @@ ctypes.CDLL(None).syscall(60 if platform.machine() == 'x86_64' else 93, 0)
     let mut other = start(&format!("cd {}; exec python3 thread.py", home.path(".").display()));
     until_true("the end of a thread", || state(other.0.id()) == Some('Z'));
     let mut ebb = home.ebb(&format!("limit --json --write 1MB --pid {}", other.0.id()));
-    let mut ebb = ebb.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut said = BufReader::new(ebb.stderr.take().unwrap());
-    let mut line = String::new();
-    said.read_line(&mut line).unwrap();
-    assert!(line.contains("holding write"), "{line}");
+    let ebb = ebb.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // Its first thread has none: it has ended.
+    let tasks = || std::fs::read_dir(format!("/proc/{}/task", other.0.id())).unwrap();
+    let second = tasks().filter_map(|task| task.unwrap().file_name().to_str()?.parse().ok());
+    until_traced(second.max().unwrap());
     home.write("go", "");
     assert_eq!(other.0.wait().unwrap().code(), Some(6));
     let output = ebb.wait_with_output().unwrap();
@@ -458,15 +463,27 @@ fn writer(home: &Home) -> String {
 }
 
 #[test]
-fn a_command_is_awake_after_a_kill() {
-    let home = Home::new();
-    let mut ebb = limit(&home, "-q --write 1MB", &writer(&home)).spawn().unwrap();
-    until_true("a first write", || std::fs::metadata(home.path("big")).is_ok_and(|found| found.len() > 0));
-    std::thread::sleep(Duration::from_millis(300));
-    ebb.kill().unwrap();
-    ebb.wait().unwrap();
-    home.write("enough", "");
-    until_true("its end", || home.path("done").exists());
+fn a_command_goes_on_unharmed_after_a_kill() {
+    // A program that reads a device with large blocks shows whether its call ended early: dd counts a part as a block.
+    let script = "dd if=/dev/zero of=big bs=1M count=24 2>/dev/null; touch done";
+    let (rounds, at_once) = (3 * rounds(), 3);
+    std::thread::scope(|scope| {
+        for writer in 0..at_once {
+            scope.spawn(move || {
+                for round in 0..rounds {
+                    let home = Home::new();
+                    let mut ebb = limit(&home, "-q --write 20MB", script).spawn().unwrap();
+                    let size = || std::fs::metadata(home.path("big")).map_or(0, |found| found.len());
+                    until_true("a first write", || size() > 0);
+                    std::thread::sleep(Duration::from_millis(130 + 17 * u64::from(writer + round)));
+                    ebb.kill().unwrap();
+                    ebb.wait().unwrap();
+                    until_true("its end", || home.path("done").exists());
+                    assert_eq!(size(), 24 << 20, "round {round}");
+                }
+            });
+        }
+    });
 }
 
 /// A process that is another's: ended when a test is over.

@@ -30,12 +30,22 @@ const GRACE: Duration = Duration::from_millis(50);
 /// So many changes are taken at a time.
 const AT_ONCE: usize = 256;
 
+/// Whether a thread has stopped, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    /// It goes on.
+    No,
+    /// Before or after a call.
+    AtCall,
+    /// No call is under way.
+    Between,
+}
+
 /// A thread.
 #[derive(Debug)]
 struct Thread {
     process: u32,
-    /// It has stopped and waits here.
-    rests: bool,
+    rest: Rest,
     /// It is about to end.
     ends: bool,
     until: Until,
@@ -162,9 +172,21 @@ impl Program {
         }
     }
 
+    /// Adds `task`, unless it is there or has ended.
+    fn know(&mut self, task: u32) {
+        if !self.threads.contains_key(&task) {
+            let status = sys::text(&self.sys.proc.join(task.to_string()).join("status")).unwrap_or_default();
+            let ended = sys::field(&status, "State:").is_none_or(|state| state.starts_with(['Z', 'X']));
+            let process = sys::field(&status, "Tgid:").and_then(|process| process.parse().ok());
+            if let (false, Some(process)) = (ended, process) {
+                self.add(task, process);
+            }
+        }
+    }
+
     fn add(&mut self, task: u32, process: u32) {
         let thread =
-            Thread { process, rests: false, ends: false, until: Until::Call, stops: (0, Instant::now()) };
+            Thread { process, rest: Rest::No, ends: false, until: Until::Call, stops: (0, Instant::now()) };
         self.threads.insert(task, thread);
     }
 
@@ -223,11 +245,7 @@ impl Program {
     }
 
     fn stopped(&mut self, task: u32, stop: Stop) {
-        if !self.threads.contains_key(&task) {
-            let status = sys::text(&self.sys.proc.join(task.to_string()).join("status")).unwrap_or_default();
-            let process = sys::field(&status, "Tgid:").and_then(|process| process.parse().ok());
-            self.add(task, process.unwrap_or(task));
-        }
+        self.know(task);
         let Some(thread) = self.threads.get_mut(&task) else { return };
         match stop {
             Stop::Call => {
@@ -237,11 +255,16 @@ impl Program {
                     thread.until = if is_fast { Until::Stop } else { Until::Call };
                     thread.stops = (0, Instant::now());
                 }
-                thread.rests = true;
+                thread.rest = Rest::AtCall;
             }
-            Stop::Trap | Stop::Began => thread.rests = true,
+            Stop::Trap => thread.rest = Rest::Between,
+            Stop::Began(begun) => {
+                thread.rest = Rest::Between;
+                // Its own first stop may come after the end of whoever has begun it.
+                self.know(begun);
+            }
             Stop::Exec(from) => {
-                thread.rests = true;
+                thread.rest = Rest::Between;
                 let process = thread.process;
                 if from != task {
                     self.threads.remove(&from);
@@ -261,7 +284,7 @@ impl Program {
                 let _ = trace::go_on(task, thread.until, signal);
             }
             Stop::Ends => {
-                (thread.rests, thread.ends) = (true, true);
+                (thread.rest, thread.ends) = (Rest::Between, true);
                 let process = thread.process;
                 self.moved.last(process, task);
             }
@@ -294,14 +317,23 @@ impl Program {
         self.threads.values().filter(|thread| thread.ends).map(|thread| thread.process).collect()
     }
 
-    /// Lets go on whoever has stopped and need not stand still.
+    /// Lets go on whoever has stopped and need not stand still. Nobody stands still before a call: it would end early if this program were
+    /// killed, as the kernel then wakes all as by a signal.
     pub fn pass(&mut self) {
         let all = self.held.is_none() || self.signalled.is_some_and(|at| at.elapsed() < GRACE);
-        for (task, thread) in
-            self.threads.iter_mut().filter(|(_, thread)| thread.rests && (all || thread.ends))
-        {
-            (thread.rests, thread.ends) = (false, false);
-            let _ = trace::go_on(*task, thread.until, 0);
+        for (task, thread) in &mut self.threads {
+            let goes_on = match thread.rest {
+                Rest::No => false,
+                _ if all || thread.ends => true,
+                Rest::Between => false,
+                Rest::AtCall => trace::is_before_call(*task).unwrap_or(false),
+            };
+            if goes_on {
+                (thread.rest, thread.ends) = (Rest::No, false);
+                let _ = trace::go_on(*task, thread.until, 0);
+            } else if thread.rest == Rest::AtCall {
+                thread.rest = Rest::Between;
+            }
         }
     }
 
@@ -317,10 +349,10 @@ impl Program {
         let (since, before) = *self.held.get_or_insert((Instant::now(), self.last));
         let moves = since.elapsed() >= LONG_CALL && self.last != before;
         for (task, thread) in &mut self.threads {
-            if thread.rests {
+            if thread.rest != Rest::No {
                 // So that a signal reaches it.
                 if !is_new && signals_wait(&self.sys, *task) {
-                    thread.rests = false;
+                    thread.rest = Rest::No;
                     let _ = trace::go_on(*task, thread.until, 0);
                 } else {
                     thread.until = Until::Call;

@@ -78,8 +78,8 @@ fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> LimitErro
     move |error| LimitError::System { what, error: error.into() }
 }
 
-/// Holds `wanted`'s program to its rates until it ends; how it ended, and what it moved. `begins` is called before anything is started or
-/// held, and what is not as it was asked for is told to `remark`.
+/// Holds `wanted`'s program to its rates until it ends; how it ended, and what it moved. `begins` is called before a command is
+/// started, and when a process is held; and what is not as it was asked for is told to `remark`.
 ///
 /// # Errors
 /// When nothing was begun.
@@ -106,10 +106,14 @@ fn hold(wanted: &Wanted, begins: impl FnOnce(), remark: &dyn Fn(&str)) -> Result
     let signals = Signals::catch(&caught).map_err(system("catch signals"))?;
     let sockets = wanted.limits.of(Kind::Net).map(|_| Sockets::new(&sys)).transpose();
     let sockets = sockets.map_err(system("count what goes over the network"))?;
-    begins();
     let mut program = match &wanted.target {
-        Target::Process(pid) => Program::attach(&sys, *pid).map_err(LimitError::Held)?,
+        Target::Process(pid) => {
+            let program = Program::attach(&sys, *pid).map_err(LimitError::Held)?;
+            begins();
+            program
+        }
         Target::Command(words) => {
+            begins();
             let command = limit::command(words, wanted.aside).map_err(|error| not_started(words, error))?;
             let started = Program::start(&sys, command).map_err(LimitError::Held)?;
             started.map_err(|error| not_started(words, error))?

@@ -141,6 +141,11 @@ fn of_layout(layout: &LayoutNode) -> Option<Geometry> {
     all.all(|other| other.as_ref() == Some(&first)).then_some(first)
 }
 
+/// Bytes of data in a whole stripe of a design's parity, if it has some.
+pub(super) fn stripe(layout: &LayoutNode) -> Option<u64> {
+    of_layout(layout)?.stripe()
+}
+
 /// What the array of the design was asked for by the application, and what its volumes moved.
 fn designed(trial: &TrialSamples) -> Option<Traffic> {
     let array = &trial.array;

@@ -13,6 +13,7 @@
 
 mod saturated;
 
+use super::partial_stripe;
 use crate::estimate::{median, middle};
 use crate::evidence::{Evidence, Unit, evidence, share_is};
 use crate::facts::Facts;
@@ -22,7 +23,7 @@ use crate::facts::served::SERVED_AT_ONCE;
 use crate::facts::standing::BUSY;
 use crate::facts::usage::{Counted, LimitUse, NEAR, REACHED};
 use crate::judged::{Absent, Basis, Judged, Verdict, VerdictKind};
-use ebbtide_model::units::format_latency;
+use ebbtide_model::units::{Bytes, format_latency};
 use ebbtide_model::workload::Access;
 
 /// Share of the stretches at a limit, from which on the one that lasts is told when both that and the burst rate were met:
@@ -74,10 +75,18 @@ fn by_limits(case: &Case<'_>, facts: &Facts<'_>) -> Option<Verdict> {
             full.len(),
             members.len()
         )
+    } else if full.len() < members.len() {
+        format!(
+            "{} of {} members are at their limit ({rate} for {}) and the others wait for them: faster ones \
+             in their place would raise this{}",
+            full.len(),
+            members.len(),
+            first.name,
+            whole_stripes(case)
+        )
     } else if members.len() > 1 {
         format!(
-            "{} of {} members are at their limit ({rate} for {}): only more or faster volumes would raise this",
-            full.len(),
+            "{0} of {0} members are at their limit ({rate} for {1}): only more or faster volumes would raise this",
             members.len(),
             first.name
         )
@@ -89,6 +98,16 @@ fn by_limits(case: &Case<'_>, facts: &Facts<'_>) -> Option<Verdict> {
     let confidence = if met >= REACHED { 0.95 } else { 0.7 };
     let verdict = Verdict::new(VerdictKind::VolumeLimit, confidence, met, sentence, figures);
     Some(verdict.known(Basis::Declared))
+}
+
+/// What else would give each member the same: writes of whole stripes, where they are not.
+fn whole_stripes(case: &Case<'_>) -> String {
+    let writes = case.workload.writes() && case.workload.access == Access::Sequential;
+    let stripe = partial_stripe::stripe(&case.design.layout)
+        .filter(|stripe| writes && !case.workload.is_multiple_of(*stripe));
+    stripe.map_or(String::new(), |stripe| {
+        format!(", and so would writes of {} or a multiple of it, aligned to it", Bytes(stripe))
+    })
 }
 
 /// A member that is at its limit while it works.

@@ -345,3 +345,22 @@ fn output_that_is_closed_is_an_error() {
         }
     }
 }
+
+#[test]
+fn writes_that_leave_parts_of_stripes_are_told_what_would_raise_them() {
+    let home = Home::new();
+    let sentence = |size: &str| {
+        let text = format!(
+            "name = \"parity\"\n[volumes.v]\ncount = 4\nsize = \"64MiB\"\nshape = {{ throughput = \"10MB/s\" }}\n\
+             [designs.r5]\nlayout = \"raid5\"\nchunk = \"64KiB\"\nmembers = [\"v[0..3]\"]\n\
+             [workloads.log]\nrw = \"write\"\nbs = \"{size}\"\nruntime = \"2s\"\n"
+        );
+        home.write("parity.toml", &text);
+        let ran = home.json("run parity.toml --on sim --seed 1 -q", &[0]);
+        ran["results"][0]["verdicts"][0]["sentence"].as_str().unwrap().to_owned()
+    };
+    let parts = sentence("256KiB");
+    assert!(parts.contains("2 of 4 members") && parts.contains("writes of 192KiB or a multiple"), "{parts}");
+    let whole = sentence("192KiB");
+    assert!(whole.contains("4 of 4 members") && whole.contains("only more or faster"), "{whole}");
+}

@@ -14,7 +14,7 @@ drop() { while read -r path; do # removes what is still as it was placed
 done; }
 is_unused() { # fails where a service calls the program $1: an array may need it at the next boot
     units=$(grep -Fls -e "$1" "${DPKG_ROOT:-}"/etc/systemd/system/*.service) || return 0
-    fail "$1 is called by $(echo $units): take away what they are for first (ebb undo, ebb export --remove)"
+    fail "$1 is called by $(echo $units): take away what they are for first (ebb undo)"
 }
 case ${1:-} in
 --remove) shift ;;

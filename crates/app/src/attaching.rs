@@ -1,4 +1,4 @@
-//! What `ebb attach`, `ebb detach` and `ebb status` share: this host's keeper of what is attached.
+//! What `ebb attach`, `ebb undo` and `ebb status` share: this host's keeper of what is attached.
 
 use crate::cli::globals::Globals;
 use crate::error::CliError;

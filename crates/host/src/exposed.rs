@@ -41,7 +41,7 @@ impl KernelExport {
     /// What to do to end it.
     pub fn remedy(&self) -> String {
         match &self.name {
-            Some(name) => format!("`ebb export --remove {name}` if nobody needs it"),
+            Some(name) => format!("`ebb undo {name}` if nobody needs it"),
             None => format!(
                 "take it out of the kernel's {} target first ({})",
                 self.protocol,

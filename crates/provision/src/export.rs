@@ -1,7 +1,89 @@
-//! The unit that brings an export back at boot.
+//! Exports: how one is, as `ebb status` tells it, and the unit that brings one back at boot.
 
 use crate::files::Part;
+use ebbtide_model::export::{Export, Transport};
+use ebbtide_model::shown::Shown;
+use serde::Serialize;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+
+/// How an export is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Exported {
+    /// What it is called.
+    pub name: String,
+    /// Protocol.
+    pub transport: Transport,
+    /// Address of this host that it listens on.
+    pub address: IpAddr,
+    /// TCP port.
+    pub port: u16,
+    /// Its NQN or IQN.
+    pub target: String,
+    /// NQN or IQN of the one initiator that may log in.
+    pub client: String,
+    /// The device or file.
+    pub device: PathBuf,
+    /// Its size when it was exported.
+    pub bytes: u64,
+    /// Whether it comes back at boot.
+    pub persistent: bool,
+    /// The file with the secret that the initiator has to know.
+    pub secret_file: Option<PathBuf>,
+    /// Whether the kernel has it.
+    pub running: bool,
+    /// Whether an initiator is connected; nothing where that cannot be told from those of other exports.
+    pub connected: Option<bool>,
+}
+
+impl Exported {
+    /// Of the record `export`.
+    pub fn of(export: &Export, running: bool, connected: Option<bool>) -> Exported {
+        Exported {
+            name: export.name.clone(),
+            transport: export.transport,
+            address: export.address,
+            port: export.port,
+            target: export.target.clone(),
+            client: export.client.clone(),
+            device: export.device.clone(),
+            bytes: export.bytes,
+            persistent: export.persistent,
+            secret_file: export.secret.clone(),
+            running,
+            connected,
+        }
+    }
+
+    /// Whether nobody need look after it: it runs, or was to last until a boot only.
+    pub fn is_well(&self) -> bool {
+        self.running || !self.persistent
+    }
+
+    /// How it is, for people.
+    pub fn text(&self) -> String {
+        let state = match (self.running, self.connected) {
+            (false, _) => "not running",
+            (true, Some(true)) => "connected",
+            (true, Some(false)) => "nobody is connected",
+            (true, None) => "somebody is connected to its port",
+        };
+        let lasts = if self.persistent { "persistent" } else { "until a boot" };
+        let listen = std::net::SocketAddr::new(self.address, self.port);
+        let mut text = format!(
+            "{}: exported, {state} ({} over {} at {listen} to {}; {lasts})\n",
+            self.name,
+            self.device.shown(),
+            self.transport,
+            self.client
+        );
+        if !self.is_well() {
+            let unit = unit_name(&self.name);
+            text += &format!("  to do: `systemctl restart {unit}`, or `ebb undo {}`\n", self.name);
+        }
+        text
+    }
+}
 
 /// Where units of the host's own are.
 const UNITS: &str = "/etc/systemd/system";
@@ -18,9 +100,7 @@ pub fn unit_path(name: &str) -> PathBuf {
 
 /// First line of the unit of the export `name`.
 fn mark(name: &str) -> String {
-    format!(
-        "# ebb: export {name} (written by `ebb export --persistent`; `ebb export --remove {name}` removes it)\n"
-    )
+    format!("# ebb: export {name} (written by `ebb export --persistent`; `ebb undo {name}` removes it)\n")
 }
 
 /// What the unit needs to know.

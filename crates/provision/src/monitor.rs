@@ -1,7 +1,9 @@
 //! The service and the timer of `ebb monitor install`: a pass over volumes, again and again, with as few rights as it needs.
 
 use crate::files::Part;
-use ebbtide_model::units::Nanos;
+use ebbtide_model::civil::Civil;
+use ebbtide_model::units::{Nanos, UnixTime};
+use serde::{Serialize, Serializer};
 use std::fmt;
 use std::path::Path;
 
@@ -18,10 +20,52 @@ pub const PAUSE: &str = "/var/lib/ebbtide-monitor/pause";
 /// Where units of the host's own are.
 const UNITS: &str = "/etc/systemd/system";
 /// First line of both.
-const MARK: &str =
-    "# ebb: monitor (written by `ebb monitor install`; `ebb monitor install --remove` removes it)\n";
+const MARK: &str = "# ebb: monitor (written by `ebb monitor install`; `ebb undo monitor` removes it)\n";
 /// A pass takes at most three seconds for each volume; one that takes longer than this hangs.
 const LONGEST_S: u32 = 900;
+
+/// How the installed monitor goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct MonitorState {
+    /// When the timer last started a pass; nothing where it has not yet, or does not run.
+    #[serde(serialize_with = "rfc3339")]
+    pub last: Option<UnixTime>,
+    /// When it does next.
+    #[serde(serialize_with = "rfc3339")]
+    pub next: Option<UnixTime>,
+    /// Whether the timer runs.
+    pub active: bool,
+    /// Exit status of the last pass since the host was started; nothing where there is none.
+    pub last_exit_status: Option<i32>,
+}
+
+fn rfc3339<S: Serializer>(at: &Option<UnixTime>, serializer: S) -> Result<S::Ok, S::Error> {
+    at.map(|at| Civil::from_unix(at).rfc3339()).serialize(serializer)
+}
+
+impl MonitorState {
+    /// Whether nobody need look after it.
+    pub fn is_well(&self) -> bool {
+        self.active && self.last_exit_status.is_none_or(|status| status == 0)
+    }
+
+    /// How it goes, for people.
+    pub fn text(&self) -> String {
+        if !self.active {
+            return format!("installed, and {TIMER} does not run: `systemctl start {TIMER}` starts it\n");
+        }
+        let failed = match self.last_exit_status {
+            Some(status) if status != 0 => {
+                format!(" with exit status {status} (`journalctl -u {SERVICE}` says why)")
+            }
+            _ => String::new(),
+        };
+        let said = |at: UnixTime| Civil::from_unix(at).to_string();
+        let last = self.last.map_or_else(|| "never".to_owned(), |last| format!("{}{failed}", said(last)));
+        let next = self.next.map_or_else(|| "not known".to_owned(), said);
+        format!("installed as {TIMER}: last run {last}, next {next}\n")
+    }
+}
 
 /// Why something is not installed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

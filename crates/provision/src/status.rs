@@ -1,8 +1,10 @@
 //! What arrays that stay are like now: one model, as text, as JSON (`ebbtide.status/1`), and for Prometheus.
 
 use crate::attached::{Attached, Link};
+use crate::export::Exported;
 use crate::hosts::{self, HostStatus};
 use crate::member::{MemberSeen, MemberState, MemberStatus};
+use crate::monitor::MonitorState;
 use crate::remedy::{lost, remedies};
 use crate::{AtWork, Record, can_lose};
 use ebbtide_model::shown::{Exposition, Shown, columns};
@@ -106,6 +108,10 @@ pub struct Status {
     pub arrays: Vec<Array>,
     /// Each volume of another host that is attached, by name.
     pub attached: Vec<Attached>,
+    /// Each volume that another host was given, by name.
+    pub exports: Vec<Exported>,
+    /// How the monitor goes, where it is installed.
+    pub monitor: Option<MonitorState>,
 }
 
 impl Array {
@@ -180,15 +186,25 @@ impl Status {
     /// Name and version of its form in JSON.
     pub const SCHEMA: &str = "ebbtide.status/1";
 
-    /// The status of these arrays and attached volumes.
-    pub fn new(arrays: Vec<Array>, attached: Vec<Attached>) -> Status {
-        Status { schema: Status::SCHEMA, arrays, attached }
+    /// The status of these arrays, and nothing else.
+    pub fn of(arrays: Vec<Array>) -> Status {
+        Status { schema: Status::SCHEMA, arrays, attached: Vec::new(), exports: Vec::new(), monitor: None }
+    }
+
+    /// Whether there is nothing to tell of.
+    pub fn is_empty(&self) -> bool {
+        self.arrays.is_empty()
+            && self.attached.is_empty()
+            && self.exports.is_empty()
+            && self.monitor.is_none()
     }
 
     /// Whether monitoring need not wake anybody.
     pub fn is_healthy(&self) -> bool {
         self.arrays.iter().all(|array| array.state == State::Healthy)
             && self.attached.iter().all(Attached::is_well)
+            && self.exports.iter().all(Exported::is_well)
+            && self.monitor.as_ref().is_none_or(MonitorState::is_well)
     }
 
     /// What `ebb status` prints for people.
@@ -244,6 +260,8 @@ impl Status {
             }
         }
         text.extend(self.attached.iter().map(Attached::text));
+        text.extend(self.exports.iter().map(Exported::text));
+        text.extend(self.monitor.iter().map(|monitor| format!("monitor: {}", monitor.text())));
         text
     }
 
@@ -334,6 +352,16 @@ impl Status {
             "1 while reads and writes of a volume of another host get through.",
             attached.iter().map(|(labels, value)| (&labels[..], *value)),
         );
+        let exports: Vec<([(&str, &str); 1], f64)> = self
+            .exports
+            .iter()
+            .map(|export| ([("export", export.name.as_str())], f64::from(u8::from(export.running))))
+            .collect();
+        text.gauge(
+            "ebbtide_export_running",
+            "1 while another host can reach a volume that it was given.",
+            exports.iter().map(|(labels, value)| (&labels[..], *value)),
+        );
         text.finish()
     }
 }
@@ -370,7 +398,7 @@ mod tests {
             remedies: Vec::new(),
             at_work: None,
         };
-        let text = Status::new(vec![array], Vec::new()).openmetrics();
+        let text = Status::of(vec![array]).openmetrics();
         let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         let array = r#"array="data\"1""#;
         assert_eq!(

@@ -262,7 +262,7 @@ fn what_brings_members_back_is_said_of_those_that_do_not_come_back_by_themselves
     };
     let array = seen(&record, &states(&record, [Missing, Unreachable]), false);
     assert_eq!((array.state, array.is_complete()), (State::Degraded, false));
-    let text = Status::new(vec![array], Vec::new()).text();
+    let text = Status::of(vec![array]).text();
     assert!(
         text.contains("  host storage-1 is gone: 2 of 4 members; no more host may be lost\n")
             && text.ends_with("  to do: host storage-1: attach its volumes again with the same `ebb attach`, and then run the same `ebb apply`\n"),
@@ -292,7 +292,7 @@ fn who_is_at_work_is_told_with_the_step() {
     };
     let states = vec![MemberSeen { state: Some(MemberState::InUse), ..MemberSeen::default() }; 2];
     let seen = ArraySeen { members: states, at_work: Some(at_work), ..ArraySeen::default() };
-    let status = Status::new(vec![Array::of(&Record::new(desired), seen)], Vec::new());
+    let status = Status::of(vec![Array::of(&Record::new(desired), seen)]);
     assert!(!status.is_healthy());
     let wanted = "  `ebb apply` of data is at work (process 812, since 2025-11-24T16:00:00Z): step 3 of 9, `mkfs.ext4 /dev/md/data`\n";
     assert!(status.text().ends_with(wanted), "{}", status.text());

@@ -94,6 +94,23 @@ impl Signals {
     }
 }
 
+/// Lets `signal` reach the calling thread, whatever it has inherited. So do supervisors block SIGCHLD that read it from a file.
+///
+/// # Errors
+/// When there is no such signal.
+pub fn unblock(signal: i32) -> io::Result<()> {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigemptyset makes the set whole, and the other two read and write it alone.
+    let done = unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        match libc::sigaddset(set.as_mut_ptr(), signal) {
+            0 => libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), std::ptr::null_mut()),
+            _ => libc::EINVAL,
+        }
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(done)) }
+}
+
 /// Ignores `signals` from now on.
 ///
 /// # Errors

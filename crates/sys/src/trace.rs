@@ -175,11 +175,11 @@ pub fn start(mut command: Command) -> io::Result<io::Result<u32>> {
     unsafe { command.pre_exec(stands) };
     std::thread::scope(|scope| {
         // It is told whether the program runs only then: another thread waits for that.
-        let spawned = scope.spawn(move || {
+        let spawned = std::thread::Builder::new().spawn_scoped(scope, move || {
             let spawned = command.spawn();
             drop((tell, wait));
             spawned
-        });
+        })?;
         let mut own = [0; 4];
         let traced = heard.read_exact(&mut own).map(|()| u32::from_ne_bytes(own));
         let traced = traced.and_then(|child| {

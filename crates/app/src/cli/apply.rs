@@ -134,7 +134,7 @@ fn ending(array: Option<&Array>) -> ExitCode {
 /// How `array` is, as `ebb status` says it, where that is not as it should be.
 fn trouble(array: Option<&Array>) -> Option<String> {
     let array = array.filter(|array| array.state != State::Healthy)?;
-    Some(Status::new(vec![array.clone()], Vec::new()).text())
+    Some(Status::of(vec![array.clone()]).text())
 }
 
 fn at_boot(name: &str, globals: &Globals) -> Result<ExitCode, CliError> {

@@ -36,7 +36,7 @@ const HOLD_MAX_S: u64 = 24 * 3600;
 /// `ebb attach ada@store1:/dev/vdb --encrypt key --header-backup header --mount /backup` has `ebb` on store1 export the device to this
 /// host alone, on its loopback; carries the blocks through one SSH connection, which is made again whenever it is lost; encrypts what is
 /// blank, here, so that the other host never sees a plain byte; makes a file system in it and mounts it. Run again it mends what does not
-/// stand. `ebb status` says how it is, `ebb detach` takes it away.
+/// stand. `ebb status` says how it is, `ebb undo` takes it away.
 ///
 /// Exit status: 0 it is attached, 1 failed or refused, 2 wrong usage.
 #[derive(Debug, Args)]

@@ -5,36 +5,36 @@ use crate::error::CliError;
 use crate::{keeping, signals, views};
 use clap::Args;
 use ebbtide_host::build::lasting::monitor::found;
-use ebbtide_host::export::{Done, ExportError, Exporter, Kernel, Now, Wanted};
+use ebbtide_host::export::{Done, ExportError, Exporter, Kernel, Wanted};
 use ebbtide_host::sys::Sys;
 use ebbtide_model::export::{Export, Listen, Transport, check_client, check_name};
-use ebbtide_model::shown::{Shown, aligned};
+use ebbtide_model::shown::Shown;
 use ebbtide_provision::monitor::check_program;
 use ebbtide_runner::journal::JournalFile;
 use ebbtide_runner::kernel::telling::Telling;
 use ebbtide_runner::{clock, places};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
-/// Give a device or a file to one other host, over NVMe/TCP or iSCSI; list such exports, or take one away
+/// Give a device or a file to one other host, over NVMe/TCP or iSCSI; `ebb status` lists such exports
 ///
 /// Nothing is written, but the other host may write from then on: what is in use is refused, and a device that carries anything has to
 /// be named below /dev/disk/by-id. It listens on loopback unless --listen says otherwise, for `ebb attach` to come through SSH. Neither protocol encrypts.
 ///
-/// Exit status: 0 it is exported, listed or taken away; 1 refused or failed; 2 wrong usage.
+/// Exit status: 0 it is exported; 1 refused or failed; 2 wrong usage.
 #[derive(Debug, Args)]
 pub struct ExportArgs {
     /// A block device, the stable id of one, or a regular file
-    #[arg(value_name = "DEVICE|FILE", required_unless_present_any = ["list", "remove", "start"])]
+    #[arg(value_name = "DEVICE|FILE", required_unless_present = "start")]
     source: Option<PathBuf>,
     /// UUID of what the device carries, as `blkid -p` says it: it is exported only if it does, or is blank. For a device without a name
     /// below /dev/disk/by-id
     #[arg(long, value_name = "UUID")]
     carries: Option<String>,
     /// The initiator that may log in, and no other: a host's NQN for nvme-tcp, an IQN for iscsi
-    #[arg(long, value_name = "NAME", required_unless_present_any = ["list", "remove", "start"])]
+    #[arg(long, value_name = "NAME", required_unless_present = "start")]
     client: Option<String>,
     /// A file that only its owner may read, with the secret that the initiator has to know: CHAP for iscsi, DH-HMAC-CHAP for nvme-tcp
     #[arg(long, value_name = "FILE")]
@@ -54,17 +54,8 @@ pub struct ExportArgs {
     /// Print what the kernel would be told, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// List exports
-    #[arg(long, conflicts_with_all = ["source", "carries", "client", "secret", "name", "listen", "persistent", "dry_run", "remove"])]
-    list: bool,
-    /// Take the export of that name away
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["source", "carries", "client", "secret", "name", "listen", "persistent", "dry_run"])]
-    remove: Option<String>,
-    /// With --remove: also while the client is connected
-    #[arg(long, requires = "remove", conflicts_with_all = ["source", "list", "start"])]
-    force: bool,
     /// Bring the export of that name back, as its unit does at boot
-    #[arg(long, value_name = "NAME", hide = true, conflicts_with_all = ["source", "carries", "client", "list", "remove"])]
+    #[arg(long, value_name = "NAME", hide = true, conflicts_with_all = ["source", "carries", "client"])]
     start: Option<String>,
 }
 
@@ -73,20 +64,6 @@ pub struct ExportArgs {
 /// # Errors
 /// When something must not be exported, the kernel cannot, or the command line is wrong.
 pub fn run(args: &ExportArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    if args.list {
-        keeping::needs_root("ebb export --list")?;
-        let now = with(globals, &AtomicBool::new(false), |exporter| exporter.list())?;
-        return views::answer(globals.json, &list_json(&now), &list_text(&now));
-    }
-    if let Some(name) = &args.remove {
-        check_name(name).map_err(CliError::usage)?;
-        keeping::needs_root("ebb export --remove")?;
-        let control = signals::stoppable(globals.quiet)?;
-        let gone = with(globals, &control.stop, |exporter| exporter.remove(name, args.force))?;
-        let value = json!({ "schema": "ebbtide.export-removed/1", "name": gone.name, "device": gone.device.to_string_lossy() });
-        let text = format!("{}: {} is not exported any more\n", gone.name, gone.device.shown());
-        return views::answer(globals.json, &value, &text);
-    }
     if let Some(name) = &args.start {
         keeping::needs_root("ebb export --start")?;
         let control = signals::stoppable(globals.quiet)?;
@@ -150,7 +127,10 @@ fn program() -> Result<PathBuf, CliError> {
 }
 
 /// Does `what` with the exporter of this host.
-fn with<T>(
+///
+/// # Errors
+/// As `what`, and when there is no place for a journal.
+pub(super) fn with<T>(
     globals: &Globals,
     stop: &AtomicBool,
     what: impl FnOnce(&Exporter<'_>) -> Result<T, ExportError>,
@@ -196,13 +176,13 @@ fn answer(done: &Done, globals: &Globals) -> Result<ExitCode, CliError> {
     if !export.address.is_loopback() {
         text += "  the network carries it unencrypted: it is for a network of one's own\n";
     }
-    text += &format!("`ebb export --remove {}` takes it away\n", export.name);
-    views::answer(globals.json, &value(export, "ebbtide.export/1"), &text)
+    text += &format!("`ebb undo {}` takes it away\n", export.name);
+    views::answer(globals.json, &value(export), &text)
 }
 
-fn value(export: &Export, schema: &str) -> Value {
+fn value(export: &Export) -> Value {
     json!({
-        "schema": schema,
+        "schema": "ebbtide.export/1",
         "name": export.name,
         "transport": export.transport.name(),
         "address": export.address.to_string(),
@@ -213,47 +193,4 @@ fn value(export: &Export, schema: &str) -> Value {
         "bytes": export.bytes,
         "persistent": export.persistent,
     })
-}
-
-fn list_json(all: &[Now]) -> Value {
-    let one = |now: &Now| {
-        let mut value = value(&now.export, "ebbtide.export/1");
-        value["running"] = now.running.into();
-        value["connected"] = now.connected.into();
-        value["secret_file"] = now.export.secret.as_deref().map(Path::to_string_lossy).into();
-        value
-    };
-    json!({ "schema": "ebbtide.exports/1", "exports": all.iter().map(one).collect::<Vec<_>>() })
-}
-
-fn list_text(all: &[Now]) -> String {
-    if all.is_empty() {
-        return "nothing is exported by ebb\n".to_owned();
-    }
-    let rows: Vec<Vec<String>> = all
-        .iter()
-        .map(|now| {
-            let export = &now.export;
-            let state = match (now.running, now.connected) {
-                (false, _) if export.persistent => "not running: `ebb export --remove` it, or start its unit",
-                (false, _) => "not running",
-                (true, Some(true)) => "connected",
-                (true, Some(false)) => "nobody is connected",
-                (true, None) => "somebody is connected to its port",
-            };
-            let listen = format!("{} {}", export.transport, export.listen().shown());
-            let lasts = if export.persistent { "persistent" } else { "until a boot" };
-            let device = export.device.shown();
-            vec![
-                export.name.clone(),
-                device,
-                listen,
-                export.client.clone(),
-                lasts.to_owned(),
-                state.to_owned(),
-            ]
-        })
-        .collect();
-    let rows: Vec<&[String]> = rows.iter().map(Vec::as_slice).collect();
-    aligned(&rows, 2, &[])
 }

@@ -10,7 +10,6 @@ mod changes;
 mod cleanup;
 mod compare;
 mod completions;
-mod detach;
 mod dialect;
 mod experiment;
 mod explain;
@@ -85,7 +84,6 @@ enum Command {
     #[command(name = attach::SUPERVISOR, hide = true)]
     AttachSupervisor(attach::SupervisorArgs),
     Attribute(attribute::AttributeArgs),
-    Detach(detach::DetachArgs),
     Status(status::StatusArgs),
     Undo(undo::UndoArgs),
     Bench(Box<bench::BenchArgs>),
@@ -133,15 +131,7 @@ pub fn main() -> ExitCode {
     ebbtide_host::tell_bus_errors();
     signals::file_size_limit_is_an_error();
     let line: Vec<_> = std::env::args_os().collect();
-    let respelt = line::respelt(&line);
-    let line = respelt.as_ref().map_or(&line, |respelt| &respelt.line);
-    let cli = Cli::try_parse_from(line);
-    if let Some(respelt) = &respelt
-        && !cli.as_ref().is_ok_and(|cli| cli.globals.quiet)
-    {
-        views::say(&respelt.hint());
-    }
-    let cli = match cli {
+    let cli = match Cli::try_parse_from(&line) {
         Ok(cli) => cli,
         Err(error) => {
             // It quotes arguments, which may have any length and line breaks: those of this line have neither.
@@ -170,8 +160,7 @@ fn quotable(word: &str) -> String {
 /// # Errors
 /// What is wrong with it.
 pub fn check(line: &[OsString]) -> Result<(), clap::Error> {
-    let respelt = line::respelt(line);
-    Cli::try_parse_from(respelt.as_ref().map_or(line, |respelt| &respelt.line)).map(drop)
+    Cli::try_parse_from(line).map(drop)
 }
 
 /// Sends what the program says of itself to standard error, from the level that `EBB_LOG` names.
@@ -201,7 +190,6 @@ fn run(command: &Command, globals: &Globals) -> Result<ExitCode, CliError> {
         Command::Attach(args) => attach::run(args, globals),
         Command::AttachSupervisor(args) => attach::supervise(args),
         Command::Attribute(args) => attribute::run(args, globals),
-        Command::Detach(args) => detach::run(args, globals),
         Command::Status(args) => status::run(args, globals),
         Command::Undo(args) => undo::run(args, globals),
         Command::Bench(args) => bench::run(args, globals),

@@ -1,6 +1,8 @@
-//! `ebb status`: how what `ebb apply` made and `ebb attach` attached is now.
+//! `ebb status`: how all that was made to stay is now.
 
+use crate::cli::export;
 use crate::cli::globals::Globals;
+use crate::cli::undo::{Kind, MONITOR};
 use crate::error::CliError;
 use crate::{attaching, keeping, views};
 use clap::Args;
@@ -18,14 +20,20 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Show the state of what `ebb apply` made (members, remaining redundancy, resync, errors, what has drifted) and of what `ebb attach` attached
+/// Show the state of all that was made to stay: arrays, attached volumes, exports, the monitor
 ///
-/// Exit status, for monitoring: 0 healthy and connected, or nothing is there; 1 degraded, drifted, missing, or not connected.
+/// Of an array: members, remaining redundancy, resync, errors, what has drifted. Of an attached volume: its connection. Of an export: whether
+/// another host can reach it and does.
+///
+/// Exit status, for monitoring: 0 all is well, or nothing is there; 1 degraded, drifted, missing, not connected or not running.
 #[derive(Debug, Args)]
 pub struct StatusArgs {
-    /// Only these arrays and attached volumes
+    /// Only these, as they are called here; the monitor is called `monitor`
     #[arg(value_name = "NAME")]
     names: Vec<String>,
+    /// Only things of this kind
+    #[arg(long)]
+    kind: Option<Kind>,
     /// As text for Prometheus (OpenMetrics 1.0), for its node exporter's textfile collector
     #[arg(long, conflicts_with = "json")]
     openmetrics: bool,
@@ -38,60 +46,69 @@ pub struct StatusArgs {
 pub fn run(args: &StatusArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     keeping::needs_root("ebb status")?;
     let stop = AtomicBool::new(false);
-    let (records, bad) = keeping::with(globals, &stop, |keeper| {
-        let (good, bad): (Vec<_>, Vec<_>) = keeper.records().into_iter().partition(Result::is_ok);
-        Ok((
-            good.into_iter().flatten().collect::<Vec<Record>>(),
-            bad.into_iter().filter_map(Result::err).collect::<Vec<_>>(),
-        ))
-    })
-    .map_err(CliError::failed)?;
-    let real = Real::at(&Sys::host());
-    let (mut attached, unread) =
-        attaching::with(globals, &real, &stop, false, |keeper| Ok(keeper.look_all()))?;
+    let of = |kind: Kind| args.kind.is_none_or(|only| only == kind);
+    let mut unread: Vec<String> = Vec::new();
+    let mut records: Vec<Record> = Vec::new();
+    if of(Kind::Array) {
+        let all = keeping::with(globals, &stop, |keeper| Ok(keeper.records())).map_err(CliError::failed)?;
+        for record in all {
+            match record {
+                Ok(record) => records.push(record),
+                Err(bad) => unread.push(format!("cannot read the record {}: {}", bad.path.shown(), bad.what)),
+            }
+        }
+    }
+    let mut status = Status::of(Vec::new());
+    if of(Kind::Attached) {
+        let real = Real::at(&Sys::host());
+        let (attached, bad) = attaching::with(globals, &real, &stop, false, |keeper| Ok(keeper.look_all()))?;
+        status.attached = attached;
+        unread.extend(bad.iter().map(|error| format!("cannot read a record: {error}")));
+    }
+    if of(Kind::Export) {
+        match export::with(globals, &stop, |exporter| exporter.list()) {
+            Ok(exports) => status.exports = exports,
+            Err(error) => unread.push(error.to_string()),
+        }
+    }
+    if of(Kind::Monitor) {
+        status.monitor =
+            keeping::with(globals, &stop, |keeper| Ok(keeper.monitor_now())).map_err(CliError::failed)?;
+    }
     let names: Vec<&str> = records
         .iter()
         .map(|record| record.desired.name.as_str())
-        .chain(attached.iter().map(|one| one.name.as_str()))
+        .chain(status.attached.iter().map(|one| one.name.as_str()))
+        .chain(status.exports.iter().map(|one| one.name.as_str()))
+        .chain(status.monitor.map(|_| MONITOR))
         .collect();
     if let Some(unknown) = args.names.iter().find(|name| !names.contains(&name.as_str())) {
-        let known = if names.is_empty() {
-            "nothing was applied here".to_owned()
-        } else {
-            format!("there is {}", names.join(", "))
+        let known = match names.as_slice() {
+            [] => "nothing was made to stay here".to_owned(),
+            names => format!("there is {}", names.join(", ")),
         };
         return Err(CliError::Failed(format!(
-            "there is no {} that `ebb apply` made or `ebb attach` attached; {known}",
+            "there is no {} that ebb made on this host; {known}",
             excerpt(unknown)
         )));
     }
-    attached.retain(|one| args.names.is_empty() || args.names.contains(&one.name));
-    let wanted =
-        records.iter().filter(|record| args.names.is_empty() || args.names.contains(&record.desired.name));
-    let mut arrays = Vec::new();
-    for record in wanted {
-        arrays.push(keeping::with(globals, &stop, |keeper| array(keeper, record)).map_err(CliError::failed)?);
+    let wanted = |name: &str| args.names.is_empty() || args.names.iter().any(|wanted| wanted == name);
+    status.attached.retain(|one| wanted(&one.name));
+    status.exports.retain(|one| wanted(&one.name));
+    status.monitor = status.monitor.filter(|_| wanted(MONITOR));
+    for record in records.iter().filter(|record| wanted(&record.desired.name)) {
+        let array = keeping::with(globals, &stop, |keeper| array(keeper, record));
+        status.arrays.push(array.map_err(CliError::failed)?);
     }
-    let status = Status::new(arrays, attached);
     if args.openmetrics {
         views::print_data(&status.openmetrics())?;
     } else {
-        let none =
-            status.arrays.is_empty() && status.attached.is_empty() && bad.is_empty() && unread.is_empty();
-        let text = if none { "nothing was applied on this host\n".to_owned() } else { status.text() };
+        let none = status.is_empty() && unread.is_empty();
+        let text = if none { "nothing was made to stay on this host\n".to_owned() } else { status.text() };
         views::answer(globals.json, &json!(status), &text)?;
     }
-    for bad in &bad {
-        views::say(&format!("ebb: cannot read the record {}: {}", bad.path.shown(), bad.what));
-    }
-    for error in &unread {
-        views::say(&format!("ebb: cannot read a record: {error}"));
-    }
-    Ok(if status.is_healthy() && bad.is_empty() && unread.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    unread.iter().for_each(|why| views::say(&format!("ebb: {why}")));
+    Ok(if status.is_healthy() && unread.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// How long a member may take for one block.

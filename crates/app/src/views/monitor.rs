@@ -1,12 +1,11 @@
 //! What a pass saw (`ebbtide.monitor/1`), and what is monitored (`ebbtide.monitored/1`).
 
 use super::events;
-use ebbtide_host::build::lasting::monitor::MonitorState;
 use ebbtide_model::civil::Civil;
 use ebbtide_model::monitor::{Measure, Watched};
 use ebbtide_model::shown::{Shown, columns};
 use ebbtide_model::units::{UnixTime, format_iops, format_latency, format_throughput};
-use ebbtide_provision::monitor::{SERVICE, TIMER};
+use ebbtide_provision::monitor::MonitorState;
 use ebbtide_runner::monitor::changes::Happened;
 use ebbtide_runner::store::{HOURS_DAYS, Monitored, SINGLE_DAYS};
 use serde_json::{Value, json};
@@ -149,15 +148,6 @@ impl Status {
                 })
             })
             .collect();
-        let installed = self.installed.map(|now| {
-            json!({
-                "timer": TIMER,
-                "active": now.active,
-                "last": time(now.last),
-                "next": time(now.next),
-                "last_exit_status": now.status,
-            })
-        });
         json!({
             "schema": "ebbtide.monitored/1",
             "volumes": volumes,
@@ -165,7 +155,7 @@ impl Status {
             "store": self.store.as_ref().map(|path| path.to_string_lossy()),
             "paused": self.paused,
             "pause_file": self.pause_file.as_ref().map(|file| file.to_string_lossy()),
-            "installed": installed,
+            "installed": self.installed,
             "kept_days": { "passes": SINGLE_DAYS, "hours": HOURS_DAYS, "days": Value::Null },
         })
     }
@@ -205,27 +195,11 @@ impl Status {
             (Some(file), false) => format!("not paused; a file {} pauses it\n", file.shown()),
             (None, _) => String::new(),
         };
-        text + &installed(self.installed)
+        text + &self.installed.map_or_else(
+            || "not installed; `ebb monitor install` has systemd call it every 15 min\n".to_owned(),
+            |installed| installed.text(),
+        )
     }
-}
-
-/// How the installed service goes, in words.
-fn installed(now: Option<MonitorState>) -> String {
-    let Some(MonitorState { last, next, active, status }) = now else {
-        return "not installed; `ebb monitor install` has systemd call it every 15 min\n".to_owned();
-    };
-    if !active {
-        return format!("installed, and {TIMER} does not run: `systemctl start {TIMER}` starts it\n");
-    }
-    let failed = match status {
-        Some(status) if status != 0 => {
-            format!(" with exit status {status} (`journalctl -u {SERVICE}` says why)")
-        }
-        _ => String::new(),
-    };
-    let last = last.map_or_else(|| "never".to_owned(), |last| format!("{}{failed}", said(last)));
-    let next = next.map_or_else(|| "not known".to_owned(), said);
-    format!("installed as {TIMER}: last run {last}, next {next}\n")
 }
 
 fn said(at: UnixTime) -> String {

@@ -284,14 +284,14 @@ fn an_apply_and_an_undo_that_were_killed_are_told_and_ended() {
         );
         let said = tell(&mut guest, "s=0; ebb status || s=$?; echo $s");
         let told = said.contains("was ended before it was done") && said.ends_with("\n1\n");
-        let nothing = said.starts_with("nothing was applied") && boundary == 0;
+        let nothing = said.starts_with("nothing was made") && boundary == 0;
         let whole = said.starts_with("data: healthy") && said.ends_with("\n0\n");
         assert!(told || nothing || whole, "{boundary}: {said}");
         tell(&mut guest, &format!("{apply}; ebb status; touch /data/file"));
         let second = tell(&mut guest, &killed("ebb undo data --destroy -q"));
         let said = tell(&mut guest, "s=0; ebb status || s=$?; echo $s");
         let told = said.contains("`ebb undo data` was ended before it was done") && said.ends_with("\n1\n");
-        let gone = said.starts_with("nothing was applied");
+        let gone = said.starts_with("nothing was made");
         let whole = said.starts_with("data: healthy");
         assert!(told || gone || whole, "{boundary}: {said}");
         if !gone {

@@ -102,7 +102,7 @@ fn a_backup_outlives_the_machine_and_the_other_side_sees_nothing_plain() {
     tell(
         &mut net.store,
         &format!(
-            "rm /run/wire.pcap; ebb export --remove backup --force; dd if=/dev/zero of={VOLUME} bs=1M count=16 conv=fsync status=none"
+            "rm /run/wire.pcap; ebb undo backup --force; dd if=/dev/zero of={VOLUME} bs=1M count=16 conv=fsync status=none"
         ),
     );
     let mut other = net.client(3, "other");
@@ -114,7 +114,7 @@ fn a_backup_outlives_the_machine_and_the_other_side_sees_nothing_plain() {
     assert!(!said.contains("encrypted now"), "{said}");
     let restored = tell(&mut other, "cd /srv/backup; find tree -type f -exec md5sum {} + | sort -k2");
     assert_eq!(restored, sums);
-    let said = tell(&mut other, "ebb detach backup");
+    let said = tell(&mut other, "ebb undo backup");
     assert!(said.contains("backup: detached"), "{said}");
     assert_eq!(traces(&mut other), "");
     net.nothing_there("after the restore");
@@ -187,7 +187,7 @@ echo 0 >count; setsid bash write.sh >/dev/null 2>&1 & sleep 1"#,
            for n in $(seq $(cat count)); do [ "$(md5sum </srv/data/f$n)" = "$(cat sum$n)" ] || { echo "file $n differs"; exit 1; }; done; cat count"#,
     );
     assert!(checked.trim().parse::<u32>().unwrap() >= 20, "{checked}");
-    tell(&mut desk, "ebb detach data -q");
+    tell(&mut desk, "ebb undo data -q");
     assert_eq!(traces(&mut desk), "");
     net.nothing_there("after 20 cuts");
 }
@@ -223,11 +223,11 @@ fn lose(net: &mut Net, desk: &mut Guest, transport: &str) {
     assert!(back.contains("connected since"), "{back}");
     // Away as a whole: what can be taken away is, and the rest is said.
     tell(desk, "ip link set eth0 down");
-    let said = tell(desk, "ebb detach data");
+    let said = tell(desk, "ebb undo data");
     assert!(said.contains("the export data on root@store may still be there"), "{transport}: {said}");
     assert_eq!(traces(desk), "", "{transport}");
     tell(desk, "ip link set eth0 up");
-    tell(&mut net.store, "ebb export --remove data --force");
+    tell(&mut net.store, "ebb undo data --force");
     net.nothing_there(transport);
 }
 
@@ -292,18 +292,18 @@ fn attach_directly(net: &mut Net, desk: &mut Guest, transport: &str, client: &st
     assert!(verdicts.iter().all(|verdict| verdict["kind"] != "cache"), "{transport}: {verdicts:#?}");
     let wrong = script(desk, &format!("ebb attach {place} --name data --hold 7s")).unwrap_err();
     assert!(wrong.contains("hold is 60 s and not 7 s"), "{wrong}");
-    tell(desk, "ebb detach data -q");
+    tell(desk, "ebb undo data -q");
     assert_eq!(traces(desk), "", "{transport}");
     let again = tell(
         desk,
         &format!(
-            "ebb attach {place} --name data {with} {encrypted} --mount /srv/data; cat /srv/data/f; ebb detach data -q"
+            "ebb attach {place} --name data {with} {encrypted} --mount /srv/data; cat /srv/data/f; ebb undo data -q"
         ),
     );
     assert!(again.contains(MARKER), "{again}");
     tell(
         &mut net.store,
-        &format!("ebb export --remove data --force; dd if=/dev/zero of={VOLUME} bs=1M count=4 status=none"),
+        &format!("ebb undo data --force; dd if=/dev/zero of={VOLUME} bs=1M count=4 status=none"),
     );
     net.nothing_there(transport);
 }
@@ -341,7 +341,7 @@ fn a_sector_that_was_changed_on_the_other_side_is_an_error() {
     tell(
         &mut desk,
         "head -c $(blockdev --getsize64 /dev/mapper/data) /dev/urandom >content
-         dd if=content of=/dev/mapper/data bs=64k oflag=direct conv=fsync status=none; ebb detach data -q",
+         dd if=content of=/dev/mapper/data bs=64k oflag=direct conv=fsync status=none; ebb undo data -q",
     );
     assert_eq!(traces(&mut desk), "");
     net.nothing_there("after the detach");
@@ -362,7 +362,7 @@ fn a_sector_that_was_changed_on_the_other_side_is_an_error() {
          done; echo $differ differ, $failed failed",
     );
     assert!(compared == "0 differ, 1 failed\n" || compared == "0 differ, 2 failed\n", "{compared}");
-    tell(&mut desk, "ebb detach data -q");
+    tell(&mut desk, "ebb undo data -q");
     assert_eq!(traces(&mut desk), "");
     net.nothing_there("at the end");
 }
@@ -372,7 +372,7 @@ fn every() -> usize {
     ebbtide_host::testing::every(7)
 }
 
-/// `ebb attach` is killed at boundaries, then `ebb detach`, and after `ebb cleanup` nothing is left on either side; the volume is as blank
+/// `ebb attach` is killed at boundaries, then `ebb undo`, and after `ebb cleanup` nothing is left on either side; the volume is as blank
 /// as it was, or has what its user put there.
 #[test]
 #[ignore = "a kill takes ten seconds: `cargo test -p ebbtide --test lab attach::a_kill_at_a_boundary_is_cleaned_up_on_both_sides -- --ignored`"]
@@ -409,11 +409,10 @@ fn a_kill_at_a_boundary_is_cleaned_up_on_both_sides() {
     assert!(tried > 3, "{tried}");
     tell(&mut desk, &format!("echo '{MARKER}' >/srv/data/f"));
     for boundary in (0..).step_by(every().min(3)) {
-        if !killed(&mut desk, boundary, "ebb detach data") {
+        if !killed(&mut desk, boundary, "ebb undo data") {
             break;
         }
-        let cleaned =
-            tell(&mut desk, "ebb cleanup; ebb status | grep -q '^data' && ebb detach data -q; true");
+        let cleaned = tell(&mut desk, "ebb cleanup; ebb status | grep -q '^data' && ebb undo data -q; true");
         assert_eq!(traces(&mut desk), "", "detach killed at boundary {boundary}: {cleaned}");
         net.nothing_there(&format!("detach killed at boundary {boundary}: {cleaned}"));
         let found = tell(&mut desk, &format!("{attach} >/dev/null; cat /srv/data/f"));

@@ -86,7 +86,7 @@ done
 fresh; apply mirror >/dev/null; place=/var/lib/ebbtide/apply
 chmod 777 $place; go open ebb status; go open-undo undo; chmod 700 $place
 chown 4711 $place/data.json; go given ebb status; go given-undo undo; go given-apply apply mirror; chown 0 $place/data.json
-go unknown ebb status nosuch; go unknown-undo ebb undo nosuch; go unknown-dry ebb undo nosuch --dry-run; go unknown-detach ebb detach nosuch; go unknown-export ebb export --remove nosuch
+go unknown ebb status nosuch; go unknown-undo ebb undo nosuch; go unknown-dry ebb undo nosuch --dry-run; go unknown-attached ebb undo nosuch --kind attached; go unknown-export ebb undo nosuch --kind export
 sed -i 's|ebbtide.apply/1|ebbtide.apply/2|' $place/data.json; go newer undo; sed -i 's|ebbtide.apply/2|ebbtide.apply/1|' $place/data.json
 go records-mounted mountpoint /data; go records-away undo --destroy
 "#;
@@ -108,7 +108,7 @@ go records-mounted mountpoint /data; go records-away undo --destroy
         ("unknown", "1", "there is no nosuch"),
         ("unknown-undo", "1", "there is no nosuch"),
         ("unknown-dry", "1", "there is no nosuch"),
-        ("unknown-detach", "1", "there is no nosuch"),
+        ("unknown-attached", "1", "there is no nosuch"),
         ("unknown-export", "1", "there is no export nosuch"),
         ("newer", "1", "it was written by a newer ebb"),
         ("records-mounted", "0", "is a mountpoint"),

@@ -72,7 +72,7 @@ fn a_disk_and_a_file_are_given_over_nvme_to_one_client_on_loopback() {
         guest,
         r#"
         for name in a file; do
-            T=$(ebb export --list --json | grep -o "nqn.2026[^\"]*:$name")
+            T=$(ebb status --json | grep -o "nqn.2026[^\"]*:$name")
             fails nvme connect -t tcp -a 127.0.0.1 -s 4420 -n $T --hostnqn=$NQN.other
             U=$(cat /sys/kernel/config/nvmet/subsystems/$T/namespaces/1/device_uuid)
             nvme connect -t tcp -a 127.0.0.1 -s 4420 -n $T --hostnqn=$NQN
@@ -83,8 +83,8 @@ fn a_disk_and_a_file_are_given_over_nvme_to_one_client_on_loopback() {
         done
         echo 3 >/proc/sys/vm/drop_caches
         cmp -n 1048576 /tmp/a ${ID}-a; cmp -n 1048576 /tmp/file /data/file
-        ebb export --list
-        refused ebb export --remove a
+        ebb status
+        refused ebb undo a
         "#,
     );
     assert!(
@@ -104,10 +104,10 @@ fn a_disk_and_a_file_are_given_over_nvme_to_one_client_on_loopback() {
     );
     assert!(said.contains("vda is exported to other hosts over NVMe as nqn.2026-11.ebbtide:"), "{said}");
     assert!(said.contains("it is exported to other hosts over NVMe as nqn.2026-11.ebbtide:"), "{said}");
-    assert!(said.contains("(`ebb export --remove file` if nobody needs it)"), "{said}");
+    assert!(said.contains("(`ebb undo file` if nobody needs it)"), "{said}");
     assert!(said.contains("exported as a\n"), "{said}");
 
-    tell(guest, "nvme disconnect-all >/dev/null; ebb export --remove a; ebb export --remove file; clean");
+    tell(guest, "nvme disconnect-all >/dev/null; ebb undo a; ebb undo file; clean");
     // Data stay where they are, and are exported again by the name that means this very disk, and by no other.
     let said = tell(
         guest,
@@ -115,7 +115,7 @@ fn a_disk_and_a_file_are_given_over_nvme_to_one_client_on_loopback() {
         refused ebb export /dev/vda --client $NQN
         refused ebb export ${ID}-fs --client $NQN
         ebb export a --client $NQN --json
-        ebb export --remove a; clean
+        ebb undo a; clean
         "#,
     );
     assert!(said.contains("name it so that no other device is meant: /dev/disk/by-id/virtio-a"), "{said}");
@@ -150,7 +150,7 @@ fn a_disk_and_a_file_are_given_over_iscsi_to_who_knows_the_secret() {
         login() { iscsiadm -m node -T $1 -p 127.0.0.1:3260 --login 2>&1; }
         set_to() { iscsiadm -m node -T $1 -p 127.0.0.1:3260 -o update -n node.session.auth.$2 -v $3; }
         for name in virtio-a file; do
-            T=$(ebb export --list --json | grep -o "iqn.2026[^\"]*:$name")
+            T=$(ebb status --json | grep -o "iqn.2026[^\"]*:$name")
             iscsiadm -m node -o new -T $T -p 127.0.0.1:3260,1 >/dev/null
             echo none; fails login $T
             set_to $T authmethod CHAP; set_to $T username $IQN; set_to $T password another-secret-of-24-sign
@@ -165,7 +165,7 @@ fn a_disk_and_a_file_are_given_over_iscsi_to_who_knows_the_secret() {
         done
         echo 3 >/proc/sys/vm/drop_caches
         cmp -n 1048576 /tmp/virtio-a ${ID}-a; cmp -n 1048576 /tmp/file /data/file
-        refused ebb export --remove file
+        refused ebb undo file
         "#,
     );
     assert_eq!(said.matches("authorization failure").count(), 4, "{said}");
@@ -178,7 +178,7 @@ fn a_disk_and_a_file_are_given_over_iscsi_to_who_knows_the_secret() {
         iscsiadm -m node --logoutall=all >/dev/null
         iscsiadm -m iface -I other -o new >/dev/null
         iscsiadm -m iface -I other -o update -n iface.initiatorname -v iqn.2026-11.other:host >/dev/null
-        T=$(ebb export --list --json | grep -o "iqn.2026[^\"]*:file")
+        T=$(ebb status --json | grep -o "iqn.2026[^\"]*:file")
         iscsiadm -m node -o new -T $T -p 127.0.0.1:3260,1 -I other >/dev/null
         for set in authmethod:CHAP username:$IQN password:a-secret-of-24-signs-123; do
             iscsiadm -m node -T $T -p 127.0.0.1:3260 -I other -o update -n node.session.auth.${set%%:*} -v ${set#*:}
@@ -197,11 +197,11 @@ fn a_disk_and_a_file_are_given_over_iscsi_to_who_knows_the_secret() {
             fails setpriv --reuid=65534 --clear-groups cat $p 2>&1
         done
         EBB_LOG=trace ebb export /data/file --client $IQN --transport iscsi --secret /root/secret 2>&1
-        ebb export --list --json
+        ebb status --json
         "#,
     );
     assert!(!said.contains("a-secret-of-24") && said.contains("not permitted"), "{said}");
-    tell(guest, "ebb export --remove file; ebb export --remove virtio_a; clean");
+    tell(guest, "ebb undo file; ebb undo virtio_a; clean");
 }
 
 /// Kills at every boundary of making and of taking away, each followed by `ebb cleanup`.
@@ -210,20 +210,20 @@ const KILLS: &str = r#"
     kills() {
         for n in $(seq 0 99); do
             status=0; EBB_TEST_HALT=$n make $1 $2 $3 2>/dev/null || status=$?
-            if [ $status = 0 ]; then ebb export --remove $4 -q; clean; break; fi
+            if [ $status = 0 ]; then ebb undo $4 -q; clean; break; fi
             [ $status = 137 ]
             ebb cleanup >/tmp/said 2>&1 || { cat /tmp/said; exit 1; }
-            if ebb export --list | grep -q nothing; then clean || { echo "left at $n:"; cat /tmp/said; exit 1; }
-            else grep -q 'made as a whole' /tmp/said; ebb export --remove $4 -q; clean; fi
+            if ebb status | grep -q nothing; then clean || { echo "left at $n:"; cat /tmp/said; exit 1; }
+            else grep -q 'made as a whole' /tmp/said; ebb undo $4 -q; clean; fi
         done
         echo "made: $n"
         for n in $(seq 0 99); do
             make $1 $2 $3
-            status=0; EBB_TEST_HALT=$n ebb export --remove $4 -q 2>/dev/null || status=$?
+            status=0; EBB_TEST_HALT=$n ebb undo $4 -q 2>/dev/null || status=$?
             if [ $status = 0 ]; then clean; break; fi
             [ $status = 137 ]
             ebb cleanup >/tmp/said 2>&1 || { cat /tmp/said; exit 1; }
-            if ! ebb export --list | grep -q nothing; then [ $n = 0 ]; ebb export --remove $4 -q; fi
+            if ! ebb status | grep -q nothing; then [ $n = 0 ]; ebb undo $4 -q; fi
             clean || { echo "left at $n:"; cat /tmp/said; exit 1; }
         done
         echo "taken away: $n"

@@ -16,7 +16,7 @@ units() { find /etc/systemd/system | sort; find /etc/systemd/system -type f -exe
 /// That everything is exported, and that the client finds its data through it.
 const THERE: &str = r#"
     for name in a b f; do systemctl is-active ebb-export-$name || { journalctl -b --no-pager -u ebb-export-$name; exit 1; }; done
-    ebb export --list --json >/tmp/list
+    ebb status --json >/tmp/list
     [ $(grep -c '"running": true' /tmp/list) = 3 ] || { cat /tmp/list; exit 1; }
     grep -o '"target": .*' /tmp/list
     ss -Hltn | awk '{ print $4 }' | sort
@@ -52,7 +52,7 @@ fn what_is_persistent_is_back_after_a_reboot_and_gone_when_it_is_removed() {
         fails grep -r a-secret-of-24 /etc /var/lib/ebbtide /var/log 2>/dev/null
         if journalctl --no-pager | grep a-secret-of-24; then exit 1; fi
         # What the client puts on it, without naming the disk.
-        T=$(ebb export --list --json | grep -o 'nqn.2026[^"]*:a'); modprobe nvme-tcp
+        T=$(ebb status --json | grep -o 'nqn.2026[^"]*:a'); modprobe nvme-tcp
         nvme connect -t tcp -a 127.0.0.1 -s 4420 -n $T --hostnqn=$NQN
         for i in $(seq 100); do [ ! -b /dev/nvme0n1 ] || break; sleep 0.1; done
         echo hello! | dd of=/dev/nvme0n1 bs=4096 conv=sync,fsync status=none
@@ -80,7 +80,7 @@ fn what_is_persistent_is_back_after_a_reboot_and_gone_when_it_is_removed() {
     let gone = tell(
         &mut guest,
         r#"
-        for name in a b f; do ebb export --remove $name -q >/dev/null; done
+        for name in a b f; do ebb undo $name -q >/dev/null; done
         find /sys/kernel/config/nvmet/*/* /sys/kernel/config/target/iscsi /sys/kernel/config/target/core/*_* 2>/dev/null || true
         ls /var/lib/ebbtide/exports | grep json || true
         systemctl list-units --all --no-legend 'ebb-export-*'

@@ -117,12 +117,10 @@ fn what_is_installed_survives_a_reboot_and_sees_a_slower_disk() {
     }
     assert!(passes(&after) > passes(&known) && after["installed"]["last"].is_string(), "{after}");
     eprintln!("{}", tell(&mut guest, "ebb monitor status; ebb changes"));
-    eprintln!("{}", tell(&mut guest, "/usr/local/bin/ebb monitor install --remove 2>&1"));
+    eprintln!("{}", tell(&mut guest, "/usr/local/bin/ebb undo monitor 2>&1"));
     assert_eq!(tell(&mut guest, UNITS), before);
     let left = tell(&mut guest, "ls /var/lib/ebbtide-monitor/; ls /var/lib/ebbtide 2>&1 || true");
     assert!(left.contains("store.sqlite"), "{left}");
-    assert_eq!(
-        tell(&mut guest, "/usr/local/bin/ebb monitor install --remove"),
-        "nothing to remove: no monitor is installed on this host\n"
-    );
+    let again = tell(&mut guest, "/usr/local/bin/ebb undo monitor 2>&1 || echo status $?");
+    assert!(again.contains("there is no monitor") && again.ends_with("status 1\n"), "{again}");
 }

@@ -119,6 +119,6 @@ fn each_way_is_measured_beside_the_others() {
         );
     }
     for (name, ..) in WAYS {
-        tell(&mut desk, &format!("ebb detach {name} -q"));
+        tell(&mut desk, &format!("ebb undo {name} -q"));
     }
 }

@@ -44,7 +44,12 @@ fn what_cannot_be_applied_is_wrong_usage_with_what_to_write() {
 fn what_was_never_applied_is_not_known() {
     let home = Home::new();
     if rustix::process::geteuid().is_root() {
-        refused(&home, "status nothing_of_this_name", 1, &["there is no nothing_of_this_name", "ebb apply"]);
+        refused(
+            &home,
+            "status nothing_of_this_name",
+            1,
+            &["there is no nothing_of_this_name", "on this host"],
+        );
         refused(&home, "undo nothing_of_this_name", 1, &["there is no nothing_of_this_name", "ebb status"]);
     } else {
         for line in ["status", "undo data"] {

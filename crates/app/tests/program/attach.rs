@@ -1,4 +1,4 @@
-//! `ebb attach` and `ebb detach` as they are called; what they do to devices is in tests/lab.
+//! `ebb attach` and `ebb undo` as they are called; what they do to devices is in tests/lab.
 
 use crate::common::{Home, refused};
 
@@ -65,13 +65,23 @@ fn a_dry_run_says_what_would_be_done_and_touches_nothing() {
 fn what_was_never_attached_is_not_known_and_keys_are_looked_at_first() {
     let home = Home::new();
     if !rustix::process::geteuid().is_root() {
-        for line in ["attach ada@store1:/dev/vdb", "detach data"] {
+        for line in ["attach ada@store1:/dev/vdb", "undo data"] {
             refused(&home, line, 1, &["needs root", "sudo"]);
         }
         return;
     }
-    refused(&home, "detach nothing_of_this_name", 1, &["there is no nothing_of_this_name", "ebb status"]);
-    refused(&home, "detach nothing_of_this_name --dry-run", 1, &["there is no nothing_of_this_name"]);
+    refused(&home, "undo nothing_of_this_name", 1, &["there is no nothing_of_this_name", "ebb status"]);
+    for kind in ["", " --kind array", " --kind attached", " --kind export"] {
+        let line = format!("undo nothing_of_this_name --dry-run{kind}");
+        refused(&home, &line, 1, &["there is no ", "nothing_of_this_name"]);
+    }
+    for (line, said) in [
+        ("undo a --kind export --destroy", "--destroy is for an array; a is of the kind `export`"),
+        ("undo a --kind attached --force", "--force is for an export"),
+        ("undo a --kind volume", "possible values: array, attached, export, monitor"),
+    ] {
+        refused(&home, line, 2, &[said]);
+    }
     refused(&home, "attach ada@store1:/dev/vdb --encrypt none", 2, &["the key file none cannot be read"]);
     let empty = home.write("empty", "");
     for (mode, said) in [(0o644, "`chmod 600` it first"), (0o600, "/dev/urandom")] {

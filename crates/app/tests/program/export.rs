@@ -21,11 +21,7 @@ fn a_wrong_command_line_says_what_to_write() {
         (format!("export f --client {NQN} --transport nbd"), "write nvme-tcp or iscsi"),
         (format!("export f --client {NQN} --name A-b"), "1 to 24 of a-z, 0-9 and _"),
         (format!("export f --client {NQN} --listen store.example"), "names are not looked up"),
-        (format!("export f --client {NQN} --force"), "cannot be used with"),
-        ("export --force".to_owned(), "--remove <NAME>"),
-        (format!("export f --client {NQN} --list"), "cannot be used with"),
-        (format!("export --remove a --client {NQN}"), "cannot be used with"),
-        ("export --remove A".to_owned(), "1 to 24 of a-z, 0-9 and _"),
+        (format!("export f --client {NQN} --start a"), "cannot be used with"),
     ] {
         let output = home.ebb(&line).output().unwrap();
         assert!(status(&output) == 2 && stderr(&output).contains(said), "{line}: {output:?}");
@@ -38,9 +34,7 @@ fn who_is_not_root_is_told_to_be() {
         return;
     }
     let home = Home::new();
-    for line in
-        ["export --list".to_owned(), "export --remove a".to_owned(), format!("export f --client {NQN}")]
-    {
+    for line in ["status".to_owned(), "undo a".to_owned(), format!("export f --client {NQN}")] {
         let output = home.ebb(&line).output().unwrap();
         assert!(status(&output) == 1 && stderr(&output).contains("run it with sudo"), "{line}: {output:?}");
     }

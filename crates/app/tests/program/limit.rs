@@ -160,6 +160,46 @@ fn a_command_goes_on_after_a_stop_of_both() {
 }
 
 #[test]
+fn what_a_host_lacks_is_said_before_anything_is_started() {
+    let home = Home::new();
+    let ebb = crate::common::EBB;
+    let of = |script: String| {
+        let output = home.command("sh").args(["-c", &script]).output().unwrap();
+        assert!(!home.path("begun").exists(), "{script}: {}", stderr(&output));
+        (status(&output), stderr(&output))
+    };
+    let line = format!("{ebb} limit --write 5MB -- touch begun");
+    let (status, said) = of(format!("ulimit -n 6; exec {line}"));
+    assert!(status == 1 && said.contains("Too many open files"), "{said}");
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("SKIPPED: PID namespaces and limits of another user's processes, which need root");
+    }
+    let (status, said) = of(format!("unshare -pf {line}"));
+    assert!(status == 1 && said.contains("mount -t proc"), "{said}");
+    // Everybody may run what is below /var/tmp, where this user has one process and no thread more.
+    let (status, said) = of(format!(
+        "cp {ebb} ebb; chmod 755 . ebb; exec setpriv --reuid=64123 --regid=64123 --clear-groups prlimit --nproc=1 ./ebb limit --write 5MB -- true"
+    ));
+    assert!(status == 1 && said.contains("cannot start a thread"), "{said}");
+}
+
+#[test]
+fn a_blocked_sigchld_delays_no_stop() {
+    let home = Home::new();
+    // As a supervisor that reads its signals from a file starts its programs. Each of its 2,000 calls would wait for a look.
+    let script = "import os, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+os.execv(sys.argv[1], sys.argv[1:])";
+    let dd = ["dd", "if=/dev/zero", "of=f", "bs=64k", "count=1000"];
+    let mut command = home.command("python3");
+    command.args(["-c", script, crate::common::EBB, "limit", "--json", "--write", "10GB", "--"]).args(dd);
+    let output = command.output().unwrap();
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
+    let said = json(&output);
+    assert!(said["elapsed_s"].as_f64() < Some(60.0), "{said}");
+}
+
+#[test]
 fn a_second_tracer_is_refused() {
     let home = Home::new();
     let inner = format!("exec {} limit --write 20MB -- true", crate::common::EBB);

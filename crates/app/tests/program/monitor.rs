@@ -163,7 +163,6 @@ fn an_installation_that_cannot_last_is_refused_before_anything_is_made() {
     refused(crate::common::EBB, "monitor install --every 7min", 2, "15, 20 or 30 min");
     refused(crate::common::EBB, "monitor install --every soon", 2, "soon");
     refused(crate::common::EBB, "monitor install --dry-run --store s.sqlite", 2, "leave out --store");
-    refused(crate::common::EBB, "monitor install --remove --dry-run", 2, "cannot be used with");
     // Where everybody may put another program in its place.
     let exposed = home.path("ebb");
     if std::fs::hard_link(crate::common::EBB, &exposed).is_err() {

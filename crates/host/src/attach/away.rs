@@ -31,7 +31,7 @@ impl Attacher<'_> {
     /// When there is no such attachment, or it is in use.
     pub fn detach(&self, name: &str) -> Result<Vec<String>, Failure> {
         let record = self.record(name)?.ok_or_else(|| no_such(name))?;
-        let _lock = self.lock("ebb detach", name)?;
+        let _lock = self.lock("ebb undo", name)?;
         self.under_way(&record, || self.take_away(record.clone()))
     }
 
@@ -54,7 +54,7 @@ impl Attacher<'_> {
         }
         if let Some(tunnel) = &record.tunnel {
             if !tunnel.found {
-                steps.push(format!("on {}: ebb export --remove {name}", tunnel.destination));
+                steps.push(format!("on {}: ebb undo {name}", tunnel.destination));
             }
             steps.push(format!("end the SSH connection to {}", tunnel.destination));
         }
@@ -71,7 +71,7 @@ impl Attacher<'_> {
         };
         if record.phase == Phase::Attached {
             return Ok(Outcome::Left(format!(
-                "{name} is attached as a whole; `ebb detach {name}` takes it away"
+                "{name} is attached as a whole; `ebb undo {name}` takes it away"
             )));
         }
         let _lock = self.lock("ebb cleanup", name)?;
@@ -111,7 +111,7 @@ impl Attacher<'_> {
         if !ours && let Some(tunnel) = &record.tunnel {
             left.push(format!(
                 "what is on {} stays: it was made for the host that logs in as {}, of which this one may be a clone; if nobody uses it, run \
-                 `ebb export --remove {} --force` there as root",
+                 `ebb undo {} --force` there as root",
                 tunnel.destination, record.client, record.name
             ));
         }
@@ -261,7 +261,7 @@ impl Attacher<'_> {
     /// Has the other host take its export away, where it can be reached.
     fn remove_export(&self, record: &Record, tunnel: &Tunnel, left: &mut Vec<String>) {
         // Whoever is still connected is this host, whose session has just ended.
-        let words = ["export", "--remove", record.name.as_str(), "--force"];
+        let words = ["undo", record.name.as_str(), "--kind", "export", "--force"];
         (self.tell)(&format!("on {}: ebb {}", tunnel.destination, words.join(" ")));
         let why = match self.around.far(record, tunnel, &words) {
             Ok(said) if said.status == Some(0) => return,
@@ -271,7 +271,7 @@ impl Attacher<'_> {
             Err(error) => error.to_string(),
         };
         left.push(format!(
-            "the export {} on {} may still be there ({why}): run `ebb export --remove {}` there as root",
+            "the export {} on {} may still be there ({why}): run `ebb undo {}` there as root",
             record.name, tunnel.destination, record.name
         ));
     }
@@ -316,5 +316,5 @@ impl Attacher<'_> {
     }
 }
 
-/// What `ebb export --remove` says of an export that is not there.
+/// What `ebb undo` says of an export that is not there.
 const NO_EXPORT: &str = "there is no export";

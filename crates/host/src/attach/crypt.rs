@@ -120,7 +120,7 @@ impl Attacher<'_> {
                 }
                 if record.phase != Phase::Attaching {
                     return Err(Failure::Refused(format!(
-                        "{} carried a LUKS header when it was attached, and has none now: it is not formatted a second time; `ebb detach {}`, and attach it with --header-backup and a copy of the header",
+                        "{} carried a LUKS header when it was attached, and has none now: it is not formatted a second time; `ebb undo {}`, and attach it with --header-backup and a copy of the header",
                         record.place, record.name
                     )));
                 }

@@ -94,7 +94,7 @@ impl Attacher<'_> {
     fn may_format(&self, record: &Record, path: &str) -> Result<(), Failure> {
         if record.phase != Phase::Attaching {
             return Err(Failure::Refused(format!(
-                "{} had a file system when it was attached, and has none now: none is made a second time; `ebb detach {}` takes away what is left here",
+                "{} had a file system when it was attached, and has none now: none is made a second time; `ebb undo {}` takes away what is left here",
                 record.place, record.name
             )));
         }

@@ -54,7 +54,7 @@ impl Attacher<'_> {
         Directory::make_all(&place).map_err(|error| Failure::file(&place, error))?;
         let taken = at_work::take(&self.sys, &place, command, name);
         taken.map_err(|error| Failure::file(&place, error))?.ok_or_else(|| {
-            Failure::Refused(at_work::refusal(&self.sys, &place, "`ebb attach` or `ebb detach`"))
+            Failure::Refused(at_work::refusal(&self.sys, &place, "`ebb attach` or `ebb undo`"))
         })
     }
 

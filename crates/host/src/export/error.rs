@@ -50,7 +50,7 @@ pub enum ExportError {
     /// The client has one.
     #[error(
         "{client} has another secret already, which its other exports of this host ask for: give the file with that one, or take those away first \
-         (`ebb export --list`)"
+         (`ebb status`)"
     )]
     OtherSecret { client: String },
     /// A module that is not there.
@@ -68,7 +68,7 @@ pub enum ExportError {
     )]
     ForeignPort { listen: String, object: PathBuf },
     /// All numbers are taken.
-    #[error("nvmet has a thousand ports of ebb's: take exports away that nobody needs (`ebb export --list`)")]
+    #[error("nvmet has a thousand ports of ebb's: take exports away that nobody needs (`ebb status`)")]
     NoPort,
     /// The kernel refused something.
     #[error("{}: {what}", path.shown())]
@@ -81,13 +81,13 @@ pub enum ExportError {
     Unfinished { name: String },
     /// It is exported in another way.
     #[error(
-        "it is exported already as {name}, in another way: {}; write the same, or `ebb export --remove {name}` first",
+        "it is exported already as {name}, in another way: {}; write the same, or `ebb undo {name}` first",
         differences.join("; ")
     )]
     Otherwise { name: String, differences: Vec<String> },
     /// Somebody removed a part of it.
     #[error(
-        "a part of the export {name} was taken out of the kernel by hand: `ebb export --remove {name}` takes the rest away"
+        "a part of the export {name} was taken out of the kernel by hand: `ebb undo {name}` takes the rest away"
     )]
     Half { name: String },
     /// No such export.
@@ -95,7 +95,7 @@ pub enum ExportError {
     Unknown { name: String, names: Vec<String> },
     /// A client is connected, or the volume is mounted or written to.
     #[error(
-        "{name} is in use: {what}; disconnect there first (`ebb detach`), or say --force, which breaks the connection"
+        "{name} is in use: {what}; disconnect there first (`ebb undo`), or say --force, which breaks the connection"
     )]
     Connected { name: String, what: String },
     /// It cannot be brought back at boot.

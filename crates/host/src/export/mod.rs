@@ -34,11 +34,13 @@ use ebbtide_model::export::{
 use ebbtide_model::guard::WriteRequest;
 use ebbtide_model::journal::{Entry, Journal};
 use ebbtide_model::plan::build::{BuildUndo, Identity};
+use ebbtide_model::shown::Shown;
+use ebbtide_provision::export::{Exported, unit_path};
 use source::{Located, Opened};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use taking::Taking;
+use taking::{Taking, is_left};
 
 /// The number that the only step has in its journal.
 const STEP: u64 = 0;
@@ -73,17 +75,6 @@ pub struct Done {
     pub made: bool,
     /// What the user should know of this host.
     pub warnings: Vec<String>,
-}
-
-/// An export as it is now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Now {
-    /// The export as it is recorded.
-    pub export: Export,
-    /// Whether the kernel has it.
-    pub running: bool,
-    /// Whether an initiator is connected; nothing where that cannot be told from those of other exports.
-    pub connected: Option<bool>,
 }
 
 /// Makes, lists and takes away the exports of a host.
@@ -145,14 +136,41 @@ impl Exporter<'_> {
     ///
     /// # Errors
     /// When a record cannot be read.
-    pub fn list(&self) -> Result<Vec<Now>, ExportError> {
+    pub fn list(&self) -> Result<Vec<Exported>, ExportError> {
         let all = records::all(&self.sys)?;
         let now = all.iter().map(|export| {
             let running = self.is_running(export);
             let connected = if running { connected::to(&self.sys, export, &all) } else { Some(false) };
-            Now { export: export.clone(), running, connected }
+            Exported::of(export, running, connected)
         });
         Ok(now.collect())
+    }
+
+    /// What taking the export `name` away would remove from the kernel and the host's files, in words.
+    ///
+    /// # Errors
+    /// When there is no such export.
+    pub fn plan_remove(&self, name: &str) -> Result<Vec<String>, ExportError> {
+        let export = self.known(name)?;
+        let there = |path: &&PathBuf| self.sys.at(path).symlink_metadata().is_ok();
+        let left: Vec<&PathBuf> = match is_left(&self.sys, &export) {
+            true => export.paths.iter().rev().filter(|path| !export.shared.contains(path)).collect(),
+            false => Vec::new(),
+        };
+        let unit = unit_path(name);
+        let files = [unit].into_iter().filter(|_| export.persistent).chain(left.into_iter().cloned());
+        Ok(files.filter(|path| there(&path)).map(|path| format!("remove {}", path.shown())).collect())
+    }
+
+    /// The record of the export `name`.
+    fn known(&self, name: &str) -> Result<Export, ExportError> {
+        records::of(&self.sys, name)?.map_or_else(
+            || {
+                let names = records::all(&self.sys)?.into_iter().map(|export| export.name).collect();
+                Err(ExportError::Unknown { name: name.to_owned(), names })
+            },
+            Ok,
+        )
     }
 
     /// Takes the export `name` away; `force` also where an initiator is connected.
@@ -161,10 +179,7 @@ impl Exporter<'_> {
     /// When there is none, somebody is connected, or the kernel does not let go.
     pub fn remove(&self, name: &str, force: bool) -> Result<Export, ExportError> {
         let _lock = records::lock(&self.sys, records::PATIENCE)?;
-        let Some(mut export) = records::of(&self.sys, name)? else {
-            let names = records::all(&self.sys)?.into_iter().map(|export| export.name).collect();
-            return Err(ExportError::Unknown { name: name.to_owned(), names });
-        };
+        let mut export = self.known(name)?;
         if !force && self.is_running(&export) {
             connected::refuse(&self.sys, &export, &records::all(&self.sys)?)?;
         }

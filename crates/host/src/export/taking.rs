@@ -70,12 +70,11 @@ pub fn stands(sys: &Sys, undo: &ExportUndo) -> bool {
 fn look(sys: &Sys, undo: &ExportUndo) -> Result<Result<Export, Outcome>, ExportError> {
     Ok(match records::of(sys, &undo.name)? {
         None => Err(Outcome::Before),
-        Some(export) if export.run != undo.run => Err(Outcome::Left(format!(
-            "{} was not touched by that run: `ebb export --list` shows it",
-            undo.name
-        ))),
+        Some(export) if export.run != undo.run => {
+            Err(Outcome::Left(format!("{} was not touched by that run: `ebb status` shows it", undo.name)))
+        }
         Some(export) if export.phase == Phase::Exported => Err(Outcome::Left(format!(
-            "{} was made as a whole: `ebb export --remove {}` takes it away",
+            "{} was made as a whole: `ebb undo {}` takes it away",
             undo.name, undo.name
         ))),
         Some(export) => Ok(export),

@@ -230,7 +230,7 @@ impl Host {
         self.with("s", NEVER, |exporter| exporter.remove(name, false)).0.expect("ends")
     }
 
-    fn list(&self) -> Vec<Now> {
+    fn list(&self) -> Vec<Exported> {
         self.with("t", NEVER, |exporter| exporter.list()).0.expect("ends").expect("reads")
     }
 
@@ -277,7 +277,7 @@ fn an_export_is_made_once_listed_and_taken_away() {
         assert_eq!(again.export, done.export);
         let other = Wanted { client: format!("{}.b", wanted.client), ..wanted.clone() };
         let refused = host.export(&other).expect_err("another client").to_string();
-        assert!(refused.contains("client is ") && refused.contains("ebb export --remove a_img"), "{refused}");
+        assert!(refused.contains("client is ") && refused.contains("ebb undo a_img"), "{refused}");
         let listed = host.list();
         assert_eq!((listed.len(), listed[0].running, listed[0].connected), (1, true, Some(false)));
         host.remove("a_img").expect("removes");
@@ -511,7 +511,7 @@ fn a_boot_takes_the_kernel_s_part_and_a_unit_brings_it_back() {
     boot("3");
     // By another name it is forgotten under the old one.
     host.export(&Wanted { name: Some("other".to_owned()), ..other }).expect("exports");
-    let names: Vec<String> = host.list().into_iter().map(|now| now.export.name).collect();
+    let names: Vec<String> = host.list().into_iter().map(|now| now.name).collect();
     assert_eq!(names, ["a_img", "other"]);
     for name in ["a_img", "other"] {
         host.remove(name).expect("removes");

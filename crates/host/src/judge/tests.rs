@@ -268,7 +268,7 @@ fn what_is_exported_is_in_use_and_so_is_what_shares_its_blocks() {
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].kind, RefusalKind::Held);
     assert!(found[0].what.contains("exported to other hosts over NVMe as nqn.2026-11.ebbtide:store-1:data"));
-    assert!(found[0].remedy.contains("ebb export --remove data"), "{}", found[0].remedy);
+    assert!(found[0].remedy.contains("ebb undo data"), "{}", found[0].remedy);
     let disk = reasons("vdc");
     let exported =
         |reason: &&Reason| reason.what.contains("vdc1 is exported to other hosts over SCSI as other");

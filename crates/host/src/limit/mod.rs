@@ -5,7 +5,7 @@ pub mod moved;
 pub mod program;
 pub mod sockets;
 
-pub use ebbtide_sys::signals::{Caught, Signals};
+pub use ebbtide_sys::signals::{Caught, Signals, unblock};
 
 use std::ffi::OsString;
 use std::io;

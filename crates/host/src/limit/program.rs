@@ -53,6 +53,13 @@ struct Thread {
     stops: (u32, Instant),
 }
 
+impl Thread {
+    /// One of `process` that goes on.
+    fn new(process: u32) -> Thread {
+        Thread { process, rest: Rest::No, ends: false, until: Until::Call, stops: (0, Instant::now()) }
+    }
+}
+
 /// How a process has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
@@ -100,7 +107,10 @@ impl Program {
     /// When it cannot be traced.
     pub fn start(sys: &Sys, command: Command) -> io::Result<io::Result<Program>> {
         let started = trace::start(command).map_err(|error| {
-            let why = untraceable(sys, &sys.proc.join("self/status"));
+            let why = match error.kind() {
+                ErrorKind::PermissionDenied => untraceable(sys, &sys.proc.join("self/status")),
+                _ => error.to_string(),
+            };
             io::Error::new(error.kind(), format!("the command cannot be held: {why}"))
         })?;
         Ok(started.map(|main| {
@@ -172,22 +182,15 @@ impl Program {
         }
     }
 
-    /// Adds `task`, unless it is there or has ended.
-    fn know(&mut self, task: u32) {
-        if !self.threads.contains_key(&task) {
-            let status = sys::text(&self.sys.proc.join(task.to_string()).join("status")).unwrap_or_default();
-            let ended = sys::field(&status, "State:").is_none_or(|state| state.starts_with(['Z', 'X']));
-            let process = sys::field(&status, "Tgid:").and_then(|process| process.parse().ok());
-            if let (false, Some(process)) = (ended, process) {
-                self.add(task, process);
-            }
-        }
+    /// The process of the thread `task`, where it is there and has not ended.
+    fn process_of(&self, task: u32) -> Option<u32> {
+        let status = sys::text(&self.sys.proc.join(task.to_string()).join("status"))?;
+        let lives = !sys::field(&status, "State:")?.starts_with(['Z', 'X']);
+        sys::field(&status, "Tgid:")?.parse().ok().filter(|_| lives)
     }
 
     fn add(&mut self, task: u32, process: u32) {
-        let thread =
-            Thread { process, rest: Rest::No, ends: false, until: Until::Call, stops: (0, Instant::now()) };
-        self.threads.insert(task, thread);
+        self.threads.insert(task, Thread::new(process));
     }
 
     /// The number of its first process.
@@ -245,7 +248,10 @@ impl Program {
     }
 
     fn stopped(&mut self, task: u32, stop: Stop) {
-        self.know(task);
+        if !self.threads.contains_key(&task) {
+            // Where nothing can be read it has to go on all the same.
+            self.add(task, self.process_of(task).unwrap_or(task));
+        }
         let Some(thread) = self.threads.get_mut(&task) else { return };
         match stop {
             Stop::Call => {
@@ -261,7 +267,9 @@ impl Program {
             Stop::Began(begun) => {
                 thread.rest = Rest::Between;
                 // Its own first stop may come after the end of whoever has begun it.
-                self.know(begun);
+                if let Some(process) = self.process_of(begun) {
+                    self.threads.entry(begun).or_insert_with(|| Thread::new(process));
+                }
             }
             Stop::Exec(from) => {
                 thread.rest = Rest::Between;
@@ -305,8 +313,8 @@ impl Program {
             || rustix::fs::getxattr(&path, "security.capability", &mut [0_u8; 64]).is_ok();
         gains.then(|| {
             format!(
-                "{} does not get the rights that its file gives, as the kernel gives none to a program that is held; write it in front: \
-                 {0} ebb limit ...",
+                "{} does not get the rights that its file gives, as the kernel gives none to a program that is held: run ebb as root \
+                 (sudo ebb limit ...)",
                 path.shown()
             )
         })

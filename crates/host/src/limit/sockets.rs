@@ -22,6 +22,8 @@ pub struct Sockets {
     files: HashSet<u32>,
     asked: Option<Instant>,
     total: u64,
+    /// The processes in other networks that were told of.
+    told: BTreeSet<u32>,
 }
 
 impl Sockets {
@@ -34,18 +36,27 @@ impl Sockets {
         let all = diag.tcp()?.into_iter();
         let seen = all.map(|socket| (socket.cookie, socket.acked.saturating_add(socket.received))).collect();
         let (own, files) = (HashSet::new(), HashSet::new());
-        Ok(Sockets { sys: sys.clone(), diag, seen, own, files, asked: None, total: 0 })
+        Ok(Sockets { sys: sys.clone(), diag, seen, own, files, asked: None, total: 0, told: BTreeSet::new() })
     }
 
     /// Bytes that sockets of the processes `pids` have received, and that were acknowledged to them, since the beginning. Which are whose
-    /// is asked `anew`, or was lately.
+    /// is asked `anew`, or was lately. And who cannot be counted, each once.
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub fn look(&mut self, pids: &BTreeSet<u32>, anew: bool) -> io::Result<u64> {
+    pub fn look(&mut self, pids: &BTreeSet<u32>, anew: bool) -> io::Result<(u64, Vec<String>)> {
+        let mut uncounted = Vec::new();
         if anew || self.asked.is_none_or(|asked| asked.elapsed() >= ANEW) {
             self.asked = Some(Instant::now());
             self.files = pids.iter().flat_map(|pid| self.files_of(*pid)).collect();
+            for pid in pids {
+                if !self.told.contains(pid) && is_elsewhere(&self.sys, *pid) {
+                    self.told.insert(*pid);
+                    uncounted.push(format!(
+                        "process {pid} is in another network namespace: what it moves over the network is neither counted nor held"
+                    ));
+                }
+            }
         }
         let mut listed = HashSet::new();
         for socket in self.diag.tcp()? {
@@ -62,7 +73,7 @@ impl Sockets {
         }
         self.own.retain(|cookie| listed.contains(cookie));
         self.seen.retain(|cookie, _| listed.contains(cookie));
-        Ok(self.total)
+        Ok((self.total, uncounted))
     }
 
     fn files_of(&self, pid: u32) -> Vec<u32> {
@@ -101,11 +112,11 @@ mod tests {
         let mut sockets = Sockets::new(&sys).expect("counts");
         let own = BTreeSet::from([std::process::id()]);
         // Other tests of this process have sockets too, none of which moves anything.
-        let before = sockets.look(&own, true).expect("counts");
+        let before = sockets.look(&own, true).expect("counts").0;
         send(&mut early, &mut other, 70_000);
-        let after = sockets.look(&own, true).expect("counts");
+        let after = sockets.look(&own, true).expect("counts").0;
         assert_eq!(after - before, 140_000, "both ends are this process's");
-        assert_eq!(sockets.look(&BTreeSet::new(), false).expect("counts"), after);
+        assert_eq!(sockets.look(&BTreeSet::new(), false).expect("counts").0, after);
         assert!(!is_elsewhere(&sys, std::process::id()));
     }
 }

@@ -1,7 +1,7 @@
 //! A volume of another host that is attached here: what is asked for, what is written down of it, and how it is shown.
 //!
 //! The record is on disk before anything is made, and each step is noted in it as begun before it is done: what is begun is what
-//! `ebb detach` and `ebb cleanup` take away, each asked whether it is there. No key and no secret is ever in it, only the paths of
+//! `ebb undo` and `ebb cleanup` take away, each asked whether it is there. No key and no secret is ever in it, only the paths of
 //! the files that they are in.
 
 mod place;

@@ -263,7 +263,7 @@ mod tests {
         let half = Attached::of(&half, Since { there: true, works: true, since }, None, Vec::new(), now);
         assert!(!half.is_well() && half.text().contains("ebb cleanup"));
         let at_work = crate::AtWork {
-            command: "ebb detach".to_owned(),
+            command: "ebb undo".to_owned(),
             name: "backup".to_owned(),
             pid: 812,
             start: 1,
@@ -271,7 +271,7 @@ mod tests {
             step: None,
         };
         let half = Attached { at_work: Some(at_work), ..half };
-        let told = "  `ebb detach` of backup is at work (process 812, since 2025-11-24T16:00:00Z)\n";
+        let told = "  `ebb undo` of backup is at work (process 812, since 2025-11-24T16:00:00Z)\n";
         assert!(!half.is_well() && half.text().contains(told), "{}", half.text());
         assert!(!half.text().contains("did not end"), "{}", half.text());
     }

@@ -63,6 +63,12 @@ pub enum LimitError {
     /// It is there and cannot be run.
     #[error("cannot start {program}: {error}")]
     Start { program: String, error: io::Error },
+    /// Nothing says what a program does.
+    #[error(
+        "/proc does not show the processes of this PID namespace, and only there stands what they move: `mount -t proc proc /proc` here first \
+         (`unshare` does it with --mount-proc)"
+    )]
+    Blind,
     /// That process is not to be held.
     #[error(transparent)]
     Refused(#[from] Refused),
@@ -89,14 +95,26 @@ pub fn run(
     remark: impl Fn(&str) + Send,
 ) -> Result<(End, Course), LimitError> {
     // All go on when the thread that traces them ends, whatever else this program still does.
-    std::thread::scope(|scope| match scope.spawn(move || hold(wanted, begins, &remark)).join() {
-        Ok(done) => done,
-        Err(panic) => std::panic::resume_unwind(panic),
+    std::thread::scope(|scope| {
+        let held = std::thread::Builder::new().spawn_scoped(scope, move || hold(wanted, begins, &remark));
+        match held.map_err(system("start a thread"))?.join() {
+            Ok(done) => done,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
     })
+}
+
+/// Whether processes have the numbers in /proc that they have here.
+fn shows_processes(sys: &Sys) -> bool {
+    let own = std::fs::read_link(sys.proc.join("self"));
+    own.is_ok_and(|own| own.to_str() == Some(&std::process::id().to_string()))
 }
 
 fn hold(wanted: &Wanted, begins: impl FnOnce(), remark: &dyn Fn(&str)) -> Result<(End, Course), LimitError> {
     let sys = Sys::host();
+    if !shows_processes(&sys) {
+        return Err(LimitError::Blind);
+    }
     let process = match wanted.target {
         Target::Process(pid) => Some(target::check(&sys, pid, &wanted.limits)?),
         Target::Command(_) => None,
@@ -119,6 +137,8 @@ fn hold(wanted: &Wanted, begins: impl FnOnce(), remark: &dyn Fn(&str)) -> Result
             started.map_err(|error| not_started(words, error))?
         }
     };
+    // What was started has inherited whether it is blocked; here it tells of every stop.
+    limit::unblock(CHILD).map_err(system("hear of a stop"))?;
     // Whoever has to let a program go on in time must not wait for the processor behind it; those who may not, do.
     let _ = rustix::process::setpriority_process(None, PRIORITY);
     let before = if process.is_some() { program.moved() } else { Counts::default() };
@@ -174,9 +194,12 @@ impl Session<'_> {
         self.course.elapsed = self.begun.elapsed();
     }
 
-    fn look_at_network(&mut self, look: impl FnOnce(&mut Sockets) -> io::Result<u64>) {
+    fn look_at_network(&mut self, look: impl FnOnce(&mut Sockets) -> io::Result<(u64, Vec<String>)>) {
         match self.sockets.as_mut().map(look) {
-            Some(Ok(net)) => self.course.moved[Kind::Net] = net,
+            Some(Ok((net, uncounted))) => {
+                self.course.moved[Kind::Net] = net;
+                uncounted.iter().for_each(|text| (self.remark)(text));
+            }
             Some(Err(error)) => {
                 (self.remark)(&format!("the network is not counted any more: {error}"));
                 self.sockets = None;

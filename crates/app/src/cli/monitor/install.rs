@@ -12,9 +12,7 @@ use ebbtide_host::sys::{self, Sys};
 use ebbtide_model::shown::Shown;
 use ebbtide_model::units::Nanos;
 use ebbtide_provision::files::Part;
-use ebbtide_provision::monitor::{
-    self, DIRECTORY, Every, Monitor, MonitorError, Readers, STORE, TIMER, User,
-};
+use ebbtide_provision::monitor::{self, Every, Monitor, MonitorError, Readers, STORE, TIMER, User};
 use serde_json::json;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -26,24 +24,21 @@ use std::process::ExitCode;
 /// /var/lib/ebbtide-monitor/store.sqlite, and runs the very program that installs it: `ebb` has to be where only root writes. `ebb changes`
 /// and `ebb monitor status` read that store where no other is named.
 ///
-/// Exit status: 0 it is installed, or taken away; 1 failed; 2 wrong usage.
+/// Exit status: 0 it is installed; 1 failed; 2 wrong usage.
 #[derive(Debug, Args)]
 pub struct InstallArgs {
     /// Devices or stable ids [default: at each pass, every disk but that of the root file system]
-    #[arg(value_name = "VOLUME", conflicts_with = "remove")]
+    #[arg(value_name = "VOLUME")]
     volumes: Vec<String>,
     /// Time between two passes: 5, 6, 10, 12, 15, 20 or 30 min, 1, 2, 3, 4, 6, 8 or 12 h, 24 h
     #[arg(long, value_name = "TIME", default_value = "15min", value_parser = every)]
     every: Every,
     /// Who measures: a user of this host, who with the group of the volumes may read them [default: one that exists while it runs]
-    #[arg(long, value_name = "NAME", conflicts_with = "remove")]
+    #[arg(long, value_name = "NAME")]
     user: Option<String>,
     /// Have each pass write figures for Prometheus there, as `ebb monitor run --metrics` does; needs --user
-    #[arg(long, value_name = "FILE", conflicts_with = "remove")]
+    #[arg(long, value_name = "FILE")]
     metrics: Option<PathBuf>,
-    /// Take away what was installed; what was measured stays
-    #[arg(long, conflicts_with = "dry_run")]
-    remove: bool,
     /// Print the units, and touch nothing
     #[arg(long)]
     dry_run: bool,
@@ -62,9 +57,6 @@ pub fn run(args: &InstallArgs, globals: &Globals) -> Result<ExitCode, CliError> 
     if globals.store.is_some() {
         return Err(CliError::Usage(format!("the service keeps what it sees in {STORE}: leave out --store")));
     }
-    if args.remove {
-        return remove(globals);
-    }
     let sys = Sys::host();
     let parts = parts(args, &sys)?;
     if args.dry_run {
@@ -82,7 +74,7 @@ pub fn run(args: &InstallArgs, globals: &Globals) -> Result<ExitCode, CliError> 
     let written: String = parts.iter().map(|part| format!("  {}\n", part.path.shown())).collect();
     let what = if changed == 0 { "installed already" } else { "installed" };
     let text = format!(
-        "{what}: a pass every {}, kept in {STORE}\n{written}`ebb monitor status` says how it goes, `ebb monitor install --remove` takes it away\n",
+        "{what}: a pass every {}, kept in {STORE}\n{written}`ebb monitor status` says how it goes, `ebb undo monitor` takes it away\n",
         args.every
     );
     views::answer(globals.json, &value("ebbtide.monitor-installed/1", &parts), &text)
@@ -92,21 +84,6 @@ fn value(schema: &str, parts: &[Part]) -> serde_json::Value {
     let files: Vec<_> =
         parts.iter().map(|part| json!({ "path": part.path.to_string_lossy(), "text": part.lines })).collect();
     json!({ "schema": schema, "timer": TIMER, "store": STORE, "files": files })
-}
-
-fn remove(globals: &Globals) -> Result<ExitCode, CliError> {
-    keeping::needs_root("ebb monitor install --remove")?;
-    let control = signals::stoppable(globals.quiet)?;
-    let gone =
-        keeping::with(globals, &control.stop, |keeper| keeper.remove_monitor()).map_err(CliError::failed)?;
-    let text = match gone.as_slice() {
-        [] => "nothing to remove: no monitor is installed on this host\n".to_owned(),
-        gone => {
-            let lines: String = gone.iter().map(|path| format!("  {path}\n")).collect();
-            format!("removed:\n{lines}{DIRECTORY} stays, with what was measured\n")
-        }
-    };
-    views::answer(globals.json, &json!({ "schema": "ebbtide.monitor-removed/1", "files": gone }), &text)
 }
 
 /// The units that the arguments ask for.

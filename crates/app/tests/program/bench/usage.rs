@@ -52,43 +52,6 @@ fn what_is_wrong_is_said_with_a_way_out() {
     }
 }
 
-/// The old spellings of what are commands of their own now work as these do, with a line that says what to write.
-#[test]
-fn old_spellings_work_and_say_the_new_one() {
-    let home = directory();
-    fs::write(home.path().join("j.fio"), "[a]\nfilename=new\nrw=write\nsize=64k\n").expect("writes");
-    let old = |arguments: &str, quiet: bool| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
-        command.env("XDG_STATE_HOME", home.path().join("state")).current_dir(home.path()).arg("bench");
-        command.args(arguments.split(' ')).args(quiet.then_some("--quiet"));
-        command.output().expect("runs")
-    };
-    for (arguments, shown, hint) in [
-        ("--profile list", "ladder", "`ebb bench --profile list` is `ebb profile list` now"),
-        ("--profile show dd", "imitates:", "`ebb profile show NAME`"),
-        ("--profile=dd . --size 1m --json", "conclusions", "`ebb profile run NAME TARGET`"),
-        ("--fio j.fio --destroy", "write", "`ebb fio JOBFILE [DIRECTORY]`"),
-        (". --fio=j.fio --destroy --json", "jobname", "`ebb fio JOBFILE [DIRECTORY]`"),
-        ("--self-test --json", "cpu_ns_per_io", "`ebb self-test`"),
-    ] {
-        let output = old(arguments, false);
-        let (told, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        assert_eq!(output.status.code(), Some(0), "{arguments}: {said}");
-        assert!(told.contains(shown) && said.contains(hint), "{arguments}: {told}{said}");
-        assert!(!arguments.contains("--json") || serde_json::from_str::<Value>(&told).is_ok(), "{told}");
-        let said = String::from_utf8_lossy(&old(arguments, true).stderr).into_owned();
-        assert!(!said.contains("spelling"), "{arguments}: {said}");
-    }
-    // What is wrong is said of the new spelling, after the hint.
-    let output = old("--fio j.fio --bs=4k", true);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(
-        said.starts_with("ebb: `ebb bench --fio JOBFILE` is") && said.contains("Usage: ebb fio"),
-        "{said}"
-    );
-}
-
 #[test]
 fn each_command_refuses_the_options_of_the_others() {
     let home = directory();

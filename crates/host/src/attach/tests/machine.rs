@@ -430,14 +430,14 @@ impl Around for Machine {
         }
         let mut exports = self.exports.borrow_mut();
         let (status, text) = match words {
-            ["export", "--list", ..] => {
+            ["status", "--kind", "export", "--json"] => {
                 let list: Vec<String> = exports
                     .keys()
                     .map(|name| format!("{{\"name\":\"{name}\",\"connected\":{}}}", self.connected.get()))
                     .collect();
-                (0, format!("{{\"schema\":\"ebbtide.exports/1\",\"exports\":[{}]}}", list.join(",")))
+                (0, format!("{{\"schema\":\"ebbtide.status/1\",\"exports\":[{}]}}", list.join(",")))
             }
-            ["export", "--remove", name, "--force"] => {
+            ["undo", name, "--kind", "export", "--force"] => {
                 (i32::from(exports.remove(*name).is_none()), String::new())
             }
             ["export", device, "--client", client, "--name", name, ..] => {

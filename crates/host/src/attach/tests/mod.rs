@@ -155,7 +155,7 @@ fn a_host_that_cannot_be_reached_keeps_nothing_here() {
     let left = machine.with(|keeper| keeper.detach("data")).expect("detaches");
     assert_eq!(machine.traces(), ["export data", "secret there", "root/header"]);
     assert!(
-        left[0].contains("the export data on ada@store1") && left[0].contains("ebb export --remove data"),
+        left[0].contains("the export data on ada@store1") && left[0].contains("ebb undo data"),
         "{left:?}"
     );
 }
@@ -336,7 +336,7 @@ fn what_is_asked_for_differently_is_refused() {
     let machine = Machine::new();
     attached(&machine);
     let other = Wanted { hold_s: 5, ..machine.wanted() };
-    refused(&machine, &other, &["hold is 30 s and not 5 s", "ebb detach data"]);
+    refused(&machine, &other, &["hold is 30 s and not 5 s", "ebb undo data"]);
     let error = machine.with(|keeper| keeper.detach("other")).expect_err("is not there").to_string();
     assert!(error.contains("there is no other") && error.contains("ebb status"), "{error}");
 }
@@ -386,7 +386,7 @@ fn one_volume_is_not_attached_under_two_names() {
     let machine = Machine::new();
     attached(&machine);
     let other = Wanted { name: "other".to_owned(), ..machine.wanted() };
-    refused(&machine, &other, &["attached as data already", "ebb detach data"]);
+    refused(&machine, &other, &["attached as data already", "ebb undo data"]);
     let status = machine.with(|keeper| keeper.look_all().0);
     assert!(status.len() == 1 && status[0].is_well());
 }
@@ -419,9 +419,9 @@ fn a_clone_of_this_host_neither_connects_nor_takes_the_export_away() {
             _ => "nqn.2014-08.org.nvmexpress:uuid:00112233-4455-1",
         };
         std::fs::write(machine.at(clone), other).expect("writes");
-        refused(&machine, &machine.wanted(), &["may be a clone of it", "ebb detach data"]);
+        refused(&machine, &machine.wanted(), &["may be a clone of it", "ebb undo data"]);
         let left = machine.with(|keeper| keeper.detach("data")).expect("detaches");
-        assert!(left[0].contains("clone") && left[0].contains("ebb export --remove data"), "{left:?}");
+        assert!(left[0].contains("clone") && left[0].contains("ebb undo data"), "{left:?}");
         assert_eq!(machine.traces(), ["export data", "secret there", "root/header"]);
     }
 }
@@ -431,7 +431,7 @@ fn an_export_that_somebody_of_this_host_s_name_is_connected_to_is_left_to_them()
     let machine = Machine::new();
     machine.exports.borrow_mut().insert("data".to_owned(), "/dev/vdb".to_owned());
     machine.connected.set(true);
-    refused(&machine, &machine.wanted(), &["logs in as this host does", "ebb export --remove data --force"]);
+    refused(&machine, &machine.wanted(), &["logs in as this host does", "ebb undo data --force"]);
     assert_eq!(machine.traces(), ["export data"]);
 }
 

@@ -9,7 +9,7 @@ use ebbtide_door::own;
 use ebbtide_model::shown::Shown;
 use ebbtide_model::units::{Nanos, UnixTime};
 use ebbtide_provision::files::Part;
-use ebbtide_provision::monitor::{self, ProgramFile, SERVICE, TIMER, units};
+use ebbtide_provision::monitor::{self, MonitorState, ProgramFile, SERVICE, TIMER, units};
 use rustix::fs::statfs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -22,19 +22,6 @@ const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58F6];
 /// What has to be run after the units were written.
 pub const AFTER_INSTALL: [&[&str]; 3] =
     [&["systemctl", "daemon-reload"], &["systemctl", "enable", TIMER], &["systemctl", "restart", TIMER]];
-
-/// Whether the monitor is installed, and how it goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct MonitorState {
-    /// When the timer last started a pass; nothing where it has not yet, or does not run.
-    pub last: Option<UnixTime>,
-    /// When it does next.
-    pub next: Option<UnixTime>,
-    /// Whether the timer runs.
-    pub active: bool,
-    /// Exit status of the last pass since the host was started; nothing where there is none.
-    pub status: Option<i32>,
-}
 
 /// What the file or directory `path` is, for [`monitor::check_program`].
 pub fn found(path: &Path) -> Option<ProgramFile> {
@@ -96,15 +83,7 @@ impl Keeper<'_> {
     /// # Errors
     /// When systemd does not stop the timer, or a file cannot be removed.
     pub fn remove_monitor(&self) -> Result<Vec<String>, Failure> {
-        let mut there = Vec::new();
-        for part in units() {
-            let now = self.text(&part.path)?;
-            if let Some(now) = now
-                && part.take(NAME, &now, &[])?.is_none()
-            {
-                there.push(part);
-            }
-        }
+        let there = self.monitor_units()?;
         if there.is_empty() {
             return Ok(Vec::new());
         }
@@ -130,6 +109,23 @@ impl Keeper<'_> {
         Ok(gone)
     }
 
+    /// The units that [`install_monitor`](Self::install_monitor) wrote, of those that are there.
+    ///
+    /// # Errors
+    /// When one cannot be read.
+    pub fn monitor_units(&self) -> Result<Vec<Part>, Failure> {
+        let mut there = Vec::new();
+        for part in units() {
+            let now = self.text(&part.path)?;
+            if let Some(now) = now
+                && part.take(NAME, &now, &[])?.is_none()
+            {
+                there.push(part);
+            }
+        }
+        Ok(there)
+    }
+
     /// How the monitor goes; nothing where it is not installed. What systemd does not say is not known.
     pub fn monitor_now(&self) -> Option<MonitorState> {
         if !is_installed(&self.sys) {
@@ -149,7 +145,7 @@ impl Keeper<'_> {
             last: time("LastTriggerUSec"),
             next: time("NextElapseUSecRealtime"),
             active: ask(TIMER, "Unit", "ActiveState").as_deref() == Some("active"),
-            status: ended.and_then(|_| status()),
+            last_exit_status: ended.and_then(|_| status()),
         })
     }
 }
@@ -257,7 +253,7 @@ mod tests {
         assert_eq!(systemd.0.borrow()[..3], AFTER_INSTALL.map(|words| words.join(" ")));
         let now = keep(root, &systemd, NEVER, |keeper| keeper.monitor_now()).flatten().expect("installed");
         let last = Some(UnixTime::from_secs(1_795_271_405));
-        assert_eq!(now, MonitorState { last, next: None, active: true, status: Some(1) });
+        assert_eq!(now, MonitorState { last, next: None, active: true, last_exit_status: Some(1) });
         // What somebody else has beside it stays.
         let foreign = root.join("etc/systemd/system/other.timer");
         std::fs::write(&foreign, "[Timer]\n").expect("writes");

@@ -93,12 +93,12 @@ impl fmt::Display for BuildUndo {
             }
             BuildUndo::SwapOff { device, .. } => write!(f, "swapoff {}", quoted(device)),
             BuildUndo::CloseCrypt { name, .. } => write!(f, "cryptsetup close {name}"),
-            BuildUndo::Detach { name, .. } => write!(f, "ebb detach {}", quoted(name)),
+            BuildUndo::Detach { name, .. } => write!(f, "ebb undo {}", quoted(name)),
             BuildUndo::RemoveGroup(path) => write!(f, "rmdir {}", quoted(&path.to_string_lossy())),
             BuildUndo::Unmount { mountpoint, .. } => {
                 write!(f, "umount {}", quoted(&mountpoint.to_string_lossy()))
             }
-            BuildUndo::RemoveExport(ExportUndo { name, .. }) => write!(f, "ebb export --remove {name}"),
+            BuildUndo::RemoveExport(ExportUndo { name, .. }) => write!(f, "ebb undo {name}"),
         }
     }
 }

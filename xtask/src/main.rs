@@ -8,12 +8,12 @@ mod door;
 mod fuzz;
 mod instructions;
 mod purity;
-mod tests;
+mod test_programs;
 
 use clap::{Parser, Subcommand};
 use run::{Step, processors, run_all, run_beside};
 use std::process::ExitCode;
-use tests::Tests;
+use test_programs::Tests;
 use xtask::{packages, pages, run};
 
 /// The project's own commands.
@@ -139,6 +139,9 @@ fn every_test(all: bool) -> Result<(), String> {
     chains.extend(units(&tests, all));
     chains.push(browser(&tests));
     run_beside(chains, processors() + 2)?;
+    if all {
+        run_all(&each(tests.named("lab", &format!("--ignored --test-threads 1 {}", JUDGED.join(" "))), all))?;
+    }
     fuzz::run(fuzz::Options::whole(all))
 }
 
@@ -172,9 +175,13 @@ fn root(tests: &Tests, all: bool) -> Vec<Step> {
 /// What is a study and takes an hour of its own.
 const STUDIES: &str = "--skip replicated::many --skip tunnels:: --skip hosts::the_study";
 
+/// Tests that judge figures of an emulated guest: alone.
+const JUDGED: [&str; 3] = ["sweep::", "trees::", "verdicts::"];
+
 /// One more guest at a time than there are processors: each waits for others much of the time.
 fn guests(tests: &Tests, all: bool) -> Vec<Step> {
-    let which = if all { format!(" --include-ignored {STUDIES}") } else { String::new() };
+    let others = JUDGED.map(|name| format!(" --skip {name}")).concat();
+    let which = if all { format!(" --include-ignored {STUDIES}{others}") } else { String::new() };
     each(tests.named("lab", &format!("--test-threads {}{which}", processors() + 1)), all)
 }
 
@@ -183,7 +190,7 @@ fn browser(tests: &Tests) -> Vec<Step> {
 }
 
 #[cfg(test)]
-mod options {
+mod tests {
     use super::*;
 
     #[test]

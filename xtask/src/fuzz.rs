@@ -1,10 +1,9 @@
 //! `cargo xtask fuzz`: every fuzz target for a while.
 
-use crate::run::{Step, output, run_all};
+use crate::run::{Step, output, processors, run_all, side_by_side};
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
 
 /// Each has a file in fuzz/src and a corpus in fuzz/corpus.
 const TARGETS: [&str; 11] = [
@@ -71,17 +70,7 @@ pub fn run(Options { seconds, mut targets }: Options) -> Result<(), String> {
     }
     run_all(&[build()?])?;
     let program = format!("fuzz/target/{}/release/ebbtide-fuzz", host()?);
-    let waiting = Mutex::new(targets);
-    let next = || waiting.lock().ok()?.pop();
-    let work =
-        || std::iter::from_fn(next).filter_map(|target| one(&program, &target, seconds).err()).collect();
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let failed: Vec<String> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
-        let broke = |_| vec!["a thread that ran fuzz targets broke".to_owned()];
-        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_else(broke)).collect()
-    });
-    if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
+    side_by_side(targets, processors(), |target| one(&program, &target, seconds).err().into_iter().collect())
 }
 
 /// Runs `target`, which is built; its output goes to a file, of which the end is the error.

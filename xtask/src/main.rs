@@ -8,10 +8,12 @@ mod door;
 mod fuzz;
 mod instructions;
 mod purity;
+mod test_programs;
 
 use clap::{Parser, Subcommand};
-use run::{Step, run_all, run_both};
+use run::{Step, processors, run_all, run_beside};
 use std::process::ExitCode;
+use test_programs::Tests;
 use xtask::{packages, pages, run};
 
 /// The project's own commands.
@@ -78,11 +80,11 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Setup => packages::install(),
         Command::Check => check(),
-        Command::Unit => unit(false),
-        Command::Root => root(false),
-        Command::Browser => browser(),
-        Command::Lab => lab(false),
-        Command::Test { all } => packages::install().and_then(|()| check()).and_then(|()| every_test(all)),
+        Command::Unit => run_tests("--tests", |tests| units(tests, false)),
+        Command::Root => run_tests("--tests", |tests| vec![root(tests, false)]),
+        Command::Browser => run_tests("--test browser", |tests| vec![browser(tests)]),
+        Command::Lab => run_tests("--test lab", |tests| vec![guests(tests, false)]),
+        Command::Test { all } => packages::install().and_then(|()| every_test(all)),
         Command::Bench(options) => bench::run(&options),
         Command::Instructions => instructions::run(),
         Command::Fuzz(options) => fuzz::run(options),
@@ -101,14 +103,13 @@ fn main() -> ExitCode {
 }
 
 fn check() -> Result<(), String> {
-    run_all(&[
-        Step::cargo("formatting", "fmt --all --check"),
-        Step::cargo("clippy", "clippy --workspace --all-targets -- -D warnings"),
-        Step::cargo(
-            "clippy on what is tested by name",
-            &format!("clippy --workspace {BY_NAME} -- -D warnings"),
-        ),
-    ])?;
+    quick_check()?;
+    run_all(&clippy())
+}
+
+/// What takes seconds.
+fn quick_check() -> Result<(), String> {
+    run_all(&[Step::cargo("formatting", "fmt --all --check")])?;
     purity::check()?;
     door::check()?;
     // It takes minutes to build: whoever makes a release has it.
@@ -119,84 +120,73 @@ fn check() -> Result<(), String> {
     Ok(())
 }
 
-/// Tests that plain `cargo test` leaves out.
-const BY_NAME: &str = "--test browser --test lab";
-
-/// `cargo test` of the workspace with these arguments: of one package alone, its dependencies would have other features, and be built
-/// once more. With `all`, tests try each of what they else try every so many of.
-fn cargo_test(name: &'static str, all: bool, arguments: &str) -> Step {
-    let step = Step::cargo(name, &format!("test --workspace {arguments}"));
-    if all { step.with(("EBB_TEST_EVERY", "1")) } else { step }
+/// Warnings of all there is, and of what is tested by name.
+fn clippy() -> Vec<Step> {
+    ["--all-targets", BY_NAME]
+        .map(|what| Step::cargo("clippy", &format!("clippy --workspace {what} -- -D warnings")))
+        .into()
 }
 
-/// All tests, in the order of how soon they tell that something is wrong. Beside those that wait much, others.
+/// Tests that plain `cargo test` leaves out, in cargo's words.
+const BY_NAME: &str = "--test browser --test lab";
+
+/// All tests. What takes long begins first, beside what waits much; clippy and the fuzz targets are built when nothing else wants a processor.
 fn every_test(all: bool) -> Result<(), String> {
-    // At once, so that nothing is built where tests run.
-    run_all(&[
-        cargo_test("tests: build", all, "--tests --no-run"),
-        cargo_test("tests by name: build", all, &format!("{BY_NAME} --no-run")),
-    ])?;
-    run_both(|| unit(all), &[fuzz::build()?.idle()])?;
-    small_root(all)?;
-    browser()?;
-    if has_loop_devices() {
-        run_both(|| lab(all), &[door(all)])?;
-    } else {
-        lab(all)?;
+    quick_check()?;
+    let tests = Tests::build(&["--tests", BY_NAME])?;
+    let idle = clippy().into_iter().chain([fuzz::build()?]).map(|step| step.nice(19));
+    let mut chains = vec![guests(&tests, all), idle.collect(), root(&tests, all)];
+    chains.extend(units(&tests, all));
+    chains.push(browser(&tests));
+    run_beside(chains, processors() + 2)?;
+    if all {
+        run_all(&each(tests.named("lab", &format!("--ignored --test-threads 1 {}", JUDGED.join(" "))), all))?;
     }
     fuzz::run(fuzz::Options::whole(all))
 }
 
-/// Twice as many at a time as there are processors: most wait for the programs that they start.
-fn unit(all: bool) -> Result<(), String> {
-    let at_once = 2 * processors();
-    run_all(&[cargo_test("tests", all, &format!("--tests --no-fail-fast -- --test-threads {at_once}"))])
+/// Builds what `targets` says in cargo's words and runs `chains` of it.
+fn run_tests(targets: &str, chains: impl FnOnce(&Tests) -> Vec<Vec<Step>>) -> Result<(), String> {
+    run_beside(chains(&Tests::build(&[targets])?), processors())
 }
 
-fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+/// With `all`, tests try each of what they else try every so many of.
+fn each(steps: Vec<Step>, all: bool) -> Vec<Step> {
+    steps.into_iter().map(|step| if all { step.with(("EBB_TEST_EVERY", "1")) } else { step }).collect()
 }
 
-/// Tests that `unit` leaves out because they need root and a free loop device.
-fn root(all: bool) -> Result<(), String> {
-    small_root(all)?;
-    if has_loop_devices() { run_all(&[door(all)]) } else { Ok(()) }
+/// Tests that need nothing, each program by itself.
+fn units(tests: &Tests, all: bool) -> Vec<Vec<Step>> {
+    each(tests.plain(), all).into_iter().map(|step| vec![step]).collect()
 }
 
-fn has_loop_devices() -> bool {
-    packages::is_root() && std::path::Path::new("/dev/loop-control").exists()
-}
-
-/// All of them but those of the door.
-fn small_root(all: bool) -> Result<(), String> {
-    if !has_loop_devices() {
+/// Tests that need root and free loop devices; those of the door one after the other, as each uses many.
+fn root(tests: &Tests, all: bool) -> Vec<Step> {
+    if !(packages::is_root() && std::path::Path::new("/dev/loop-control").exists()) {
         println!("== root tests: SKIPPED, they need root and loop devices");
-        return Ok(());
+        return Vec::new();
     }
-    run_all(&[cargo_test("root tests", all, "--test root --test program -- --ignored")])
-}
-
-/// The tests of the door, one after the other: each uses many loop devices.
-fn door(all: bool) -> Step {
-    cargo_test("one door", all, "--test door -- --ignored --test-threads 1")
+    let of = |name, arguments| tests.named(name, arguments);
+    let steps =
+        [of("root", "--ignored"), of("program", "--ignored"), of("door", "--ignored --test-threads 1")];
+    each(steps.into_iter().flatten().collect(), all)
 }
 
 /// What is a study and takes an hour of its own.
 const STUDIES: &str = "--skip replicated::many --skip tunnels:: --skip hosts::the_study";
 
-/// One more at a time than there are processors: each waits for its guests much of the time.
-fn lab(all: bool) -> Result<(), String> {
-    let at_once = processors() + 1;
-    let which = if all { format!(" --include-ignored {STUDIES}") } else { String::new() };
-    run_all(&[cargo_test(
-        "guests with real kernels",
-        all,
-        &format!("--test lab -- --test-threads {at_once}{which}"),
-    )])
+/// Tests that judge figures of an emulated guest: alone.
+const JUDGED: [&str; 3] = ["sweep::", "trees::", "verdicts::"];
+
+/// One more guest at a time than there are processors: each waits for others much of the time.
+fn guests(tests: &Tests, all: bool) -> Vec<Step> {
+    let others = JUDGED.map(|name| format!(" --skip {name}")).concat();
+    let which = if all { format!(" --include-ignored {STUDIES}{others}") } else { String::new() };
+    each(tests.named("lab", &format!("--test-threads {}{which}", processors() + 1)), all)
 }
 
-fn browser() -> Result<(), String> {
-    run_all(&[cargo_test("report in a browser", false, "--test browser")])
+fn browser(tests: &Tests) -> Vec<Step> {
+    tests.named("browser", "")
 }
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ const NEEDED: &[(&str, &str)] = &[
     ("blkid", "util-linux"),
     ("cryptsetup", "cryptsetup-bin"),
     // Guests of User-Mode Linux have this machine's programs.
+    ("curl", "curl"),
+    ("lvs", "lvm2"),
     ("mdadm", "mdadm"),
     ("modprobe", "kmod"),
     ("mkfs.btrfs", "btrfs-progs"),

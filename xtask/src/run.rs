@@ -1,41 +1,45 @@
-//! Running programs one after the other, each announced by a line.
+//! Running programs one after the other or side by side, each announced by a line.
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
+use std::sync::Mutex;
 use std::time::Instant;
 
 /// A program with its arguments and a name for people.
 pub struct Step {
-    name: &'static str,
-    program: String,
-    arguments: Vec<String>,
-    variable: Option<(&'static str, String)>,
+    name: String,
+    command: Vec<String>,
+    variables: Vec<(&'static str, String)>,
+    directory: PathBuf,
 }
 
 impl Step {
     /// Runs `program`, whatever it is.
-    pub fn new(name: &'static str, program: &str, arguments: &[&str]) -> Self {
-        Step {
-            name,
-            program: program.to_owned(),
-            arguments: arguments.iter().map(|s| (*s).to_owned()).collect(),
-            variable: None,
-        }
+    pub fn new(name: &str, program: &str, arguments: &[&str]) -> Self {
+        let command = [program].iter().chain(arguments).map(|word| (*word).to_owned()).collect();
+        Step { name: name.to_owned(), command, variables: Vec::new(), directory: PathBuf::from(".") }
     }
 
     /// The same with a variable of the environment.
-    pub fn with(self, (name, value): (&'static str, &str)) -> Self {
-        Step { variable: Some((name, value.to_owned())), ..self }
+    pub fn with(mut self, (name, value): (&'static str, &str)) -> Self {
+        self.variables.push((name, value.to_owned()));
+        self
+    }
+
+    /// The same in another directory.
+    pub fn in_directory(self, directory: &Path) -> Self {
+        Step { directory: directory.to_owned(), ..self }
     }
 
     /// The cargo that runs this xtask, with these words.
-    pub fn cargo(name: &'static str, arguments: &str) -> Self {
+    pub fn cargo(name: &str, arguments: &str) -> Self {
         Self::new(name, &cargo(), &words(arguments))
     }
 
-    /// The same when nothing else wants a processor.
-    pub fn idle(self) -> Self {
-        let arguments = ["-n", "19", &self.program].map(str::to_owned).into_iter().chain(self.arguments);
-        Step { program: "nice".to_owned(), arguments: arguments.collect(), ..self }
+    /// The same as far behind other programs (19) or ahead of them (-20, as root) as `nice` says.
+    pub fn nice(mut self, nice: i8) -> Self {
+        self.command.splice(0..0, ["nice".to_owned(), format!("-n{nice}")]);
+        self
     }
 
     fn run(&self) -> Result<(), String> {
@@ -47,8 +51,9 @@ impl Step {
         Ok(())
     }
 
-    /// The same beside other steps: what it says comes when it has ended.
+    /// The same beside other steps: what it says comes when it has ended, in one piece.
     fn run_beside(&self) -> Result<(), String> {
+        println!("== {} begins", self.name);
         let start = Instant::now();
         let output =
             self.command().stdin(Stdio::null()).output().map_err(|error| self.cannot_start(&error))?;
@@ -58,13 +63,13 @@ impl Step {
     }
 
     fn command(&self) -> Command {
-        let mut command = Command::new(&self.program);
-        command.args(&self.arguments).envs(self.variable.clone());
+        let mut command = Command::new(&self.command[0]);
+        command.args(&self.command[1..]).envs(self.variables.clone()).current_dir(&self.directory);
         command
     }
 
     fn begins(&self) -> String {
-        format!("== {}: {} {}", self.name, self.program, self.arguments.join(" "))
+        format!("== {}: {}", self.name, self.command.join(" "))
     }
 
     fn took(&self, start: Instant) -> String {
@@ -72,29 +77,54 @@ impl Step {
     }
 
     fn cannot_start(&self, error: &std::io::Error) -> String {
-        format!("{}: cannot start {}: {error}", self.name, self.program)
+        format!("{}: cannot start {}: {error}", self.name, self.command[0])
     }
 
     fn judge(&self, status: ExitStatus) -> Result<(), String> {
         match status.success() {
             true => Ok(()),
-            false => Err(format!("{}: {} ended with {status}", self.name, self.program)),
+            false => Err(format!("{}: {} ended with {status}", self.name, self.command.join(" "))),
         }
     }
-}
-
-/// Runs `shown`, and the steps beside it one after the other, to the end of both.
-pub fn run_both(shown: impl FnOnce() -> Result<(), String>, beside: &[Step]) -> Result<(), String> {
-    std::thread::scope(|scope| {
-        let beside = scope.spawn(|| beside.iter().try_for_each(Step::run_beside));
-        let shown = shown();
-        shown.and(beside.join().unwrap_or_else(|_| Err("the thread of a step broke".to_owned())))
-    })
 }
 
 /// Runs `steps` in order and stops at the first that fails.
 pub fn run_all(steps: &[Step]) -> Result<(), String> {
     steps.iter().try_for_each(Step::run)
+}
+
+/// Runs chains of steps, `at_once` of them at a time: the steps of a chain one after the other, whatever fails.
+///
+/// # Errors
+/// All that failed.
+pub fn run_beside(chains: Vec<Vec<Step>>, at_once: usize) -> Result<(), String> {
+    let chain = |steps: Vec<Step>| steps.iter().filter_map(|step| step.run_beside().err()).collect();
+    side_by_side(chains, at_once, chain)
+}
+
+/// Does `work` on each of `jobs` in their order, `at_once` at a time, and returns all of what it said is wrong.
+///
+/// # Errors
+/// What is wrong, a line for each.
+pub fn side_by_side<T: Send>(
+    jobs: Vec<T>,
+    at_once: usize,
+    work: impl Fn(T) -> Vec<String> + Sync,
+) -> Result<(), String> {
+    let waiting = Mutex::new(jobs.into_iter());
+    let next = || waiting.lock().ok()?.next();
+    let worker = || std::iter::from_fn(next).flat_map(&work).collect::<Vec<_>>();
+    let failed: Vec<String> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..at_once).map(|_| scope.spawn(worker)).collect();
+        let broke = |_| vec!["a thread that ran steps broke".to_owned()];
+        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_else(broke)).collect()
+    });
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
+}
+
+/// How many processors there are.
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Builds what cargo's arguments say, optimised, and returns the path of `program`.

@@ -341,7 +341,7 @@ fn a_loss_of_power_while_parity_is_built_costs_nothing_and_what_is_missing_is_wa
 
 const BROUGHT: &str = r#"
 rm -f /usr/local/bin/ebb; ip link set lo up; (cd /share && exec python3 -m http.server -b 127.0.0.1 8000) >/dev/null 2>&1 & server=$!
-until curl -s -o /dev/null http://127.0.0.1:8000/ebb; do sleep 0.1; done
+until curl -s -o /dev/null http://127.0.0.1:8000/ebb; do kill -0 $server || exit; sleep 0.1; done
 for script in other brought; do sed -i 's/^wait=.*/wait=0/' /share/$script; done
 try() { status=0; said=$(sh /share/$2 2>&1) || status=$?; echo "CASE $1 status $status $(echo "$said" | tr '\n' ' ')"; }
 begin; for d in a b c; do give blank $d; done; give system d; links a b d

@@ -131,8 +131,6 @@ fn what_has_our_identity_or_name_on_other_devices_is_left_to_whom_it_belongs() {
     let script = r#"
 advised() { sed -n "s/.*$1: \`\([^\`]*\)\`.*/\1/p" /run/said; }
 # mdadm's own wait ends at once where what it is to wait for has not begun.
-synced() { until [ "$(cd /sys/block/md*/md && cat resync_start degraded sync_action | tr '\n' ' ')" = "none 0 idle " ]; do sleep 0.1; done; }
-gone() { until mdadm -q --stop /dev/md/$1; do sleep 0.1; done; }
 whole() { apply mirror >/dev/null; synced; }
 closed() { ! cryptsetup status data; }
 fresh; whole; echo kept >/data/file; off; cat /dev/ubda >/dev/ubdc; cat /dev/ubdb >/dev/ubdd
@@ -141,9 +139,9 @@ go copy ebb status; go copy-apply apply mirror --destroy; go copy-undo undo --de
 off; for d in a b c d; do go copy-$d mdadm --examine /dev/ubd$d; done
 fresh; whole; mdadm -q /dev/md/data --add /dev/ubdc; mdadm -q --grow /dev/md/data --raid-devices=3; synced
 go grown ebb status; go grown-apply apply mirror
-mdadm -q /dev/md/data --fail /dev/ubdc; until mdadm -q /dev/md/data --remove /dev/ubdc; do sleep 0.1; done; mdadm -q --grow /dev/md/data --raid-devices=2; go grown-back ebb status
+mdadm -q /dev/md/data --fail /dev/ubdc; patiently mdadm -q /dev/md/data --remove /dev/ubdc; mdadm -q --grow /dev/md/data --raid-devices=2; go grown-back ebb status
 mdadm -q --zero-superblock /dev/ubdc; mdadm -q /dev/md/data --add /dev/ubdc; mdadm -q /dev/md/data --replace /dev/ubdb; sleep 0.2; mdadm --wait /dev/md/data >/dev/null
-until mdadm -q /dev/md/data --remove /dev/ubdb; do sleep 0.1; done
+patiently mdadm -q /dev/md/data --remove /dev/ubdb
 go moved ebb status; go moved-undo undo --destroy; go moved-mounted mountpoint /data; go moved-stands mdadm --detail /dev/md/data
 fresh; apply striped >/dev/null; echo kept >/data/file; umount /data; vgrename -q data old
 pvcreate -qq -y /dev/ubdc; vgcreate -qq data /dev/ubdc; lvcreate -qq -y -l 5 -n data data; mkfs.ext4 -q -L theirs /dev/data/data; mount /dev/data/data /data
@@ -231,13 +229,12 @@ sed -n "s/.*\`\(e2fsck -fp [^\`]*\)\`.*/\1/p" /run/said >/run/advice; sh /run/ad
 #[test]
 fn members_that_are_in_use_elsewhere_by_now_or_gone_are_told_and_kept() {
     let script = r#"
-synced() { until [ "$(cd /sys/block/md*/md && cat resync_start degraded sync_action | tr '\n' ' ')" = "none 0 idle " ]; do sleep 0.1; done; }
 # What is written beside a superblock outlives it: a table of partitions, and a loader before the first of them.
 fresh; apply mirror >/dev/null; synced; off; echo 2048,,83 | sfdisk -q /dev/ubda; printf 'PRECIOUS ROW' | dd of=/dev/ubda bs=512 seek=64 conv=notrunc,fsync status=none
 go gap ebb status; go gap-apply apply mirror --destroy; cp /run/said /run/gap-apply; go gap-undo undo --destroy; go gap-kept grep -a -c 'PRECIOUS ROW' /dev/ubda; go gap-table wipefs /dev/ubda; go gap-b wipefs /dev/ubdb
 advice=$(sed -n "s/.*If nobody does, \`\(dd [^\`]*\)\`.*/\1/p" /run/gap-apply); $advice status=none; go gap-back apply mirror; synced; go gap-gone undo --destroy; go gap-blank wipefs /dev/ubda /dev/ubdb
 fresh; apply striped >/dev/null; umount /data; vgchange -qan data; wipefs -qaf /dev/ubdb; go erased ebb status; go erased-apply apply striped; go erased-undo undo --destroy;
-fresh; apply four_lvm_mirror >/dev/null; until [ "$(lvs --noheadings -o sync_percent data/data | tr -d ' ')" = 100.00 ]; do sleep 0.1; done; lvconvert -qq -y -m 2 data/data /dev/ubdd; vgreduce -qq data /dev/ubdd; vgcreate -qq mine /dev/ubdd
+fresh; apply four_lvm_mirror >/dev/null; patiently lvm_synced; lvconvert -qq -y -m 2 data/data /dev/ubdd; vgreduce -qq data /dev/ubdd; vgcreate -qq mine /dev/ubdd
 go taken ebb status; go taken-undo undo --destroy; go taken-kept echo $(vgs --noheadings -o vg_name); vgremove -qq mine
 "#;
     let told = told(script);

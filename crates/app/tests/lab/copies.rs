@@ -35,7 +35,7 @@ away() { mv /dev/disk/by-id/virtio-$1 /root/link-$1; }
 back() { mv /root/link-$1 /dev/disk/by-id/virtio-$1; }
 put() { yes $1 | tr -d '\n' | dd of=$2 bs=1M count=1 seek=$3 oflag=direct iflag=fullblock status=none; }
 letter() { dd if=$1 bs=1M count=1 skip=$2 iflag=direct status=none | head -c 1; }
-synced() { for i in $(seq 300); do grep -q -E 'resync|recovery' /proc/mdstat || return 0; sleep 0.1; done; false; }
+synced() { for i in $(seq 1800); do grep -q -E 'resync|recovery' /proc/mdstat || return 0; sleep 0.1; done; false; }
 alone() { mdadm --quiet --assemble /dev/md/$1 --run /dev/disk/by-id/virtio-$2; }
 mismatches() { echo check >/sys/block/$(basename $(readlink -f /dev/md/$1))/md/sync_action; while ! grep -q idle /sys/block/$(basename $(readlink -f /dev/md/$1))/md/sync_action; do sleep 0.1; done; cat /sys/block/$(basename $(readlink -f /dev/md/$1))/md/mismatch_cnt; }
 "#;

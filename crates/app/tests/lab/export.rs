@@ -19,7 +19,7 @@ clean() {
 field() { grep -o "\"$1\": \"[^\"]*" | sed 's/.*"//'; }
 refused() { local status=0; "$@" >/tmp/said 2>&1 || status=$?; cat /tmp/said; [ $status = 1 ]; }
 fails() { if "$@"; then echo "it did not fail: $*"; exit 1; fi; }
-wait_for() { for i in $(seq 100); do [ -e "$1" ] && return; sleep 0.1; done; ls -l "${1%/*}"; return 1; }
+wait_for() { for i in $(seq 1800); do [ -e "$1" ] && return; sleep 0.1; done; ls -l "${1%/*}"; return 1; }
 set_up() {
     mkdir -p /data; mkfs.ext4 -q ${ID}-fs; mount ${ID}-fs /data; truncate -s 32M /data/file
     modprobe $1; iscsid

@@ -23,7 +23,7 @@ const THERE: &str = r#"
     modprobe nvme-tcp
     nvme connect -t tcp -a 127.0.0.1 -s 4420 -n $(grep -o 'nqn.2026[^"]*:a' /tmp/list) --hostnqn=$NQN
     U=$(cat /sys/kernel/config/nvmet/subsystems/*:a/namespaces/1/device_uuid)
-    for i in $(seq 100); do [ ! -e /dev/disk/by-id/nvme-uuid.$U ] || break; sleep 0.1; done
+    for i in $(seq 1800); do [ ! -e /dev/disk/by-id/nvme-uuid.$U ] || break; sleep 0.1; done
     dd if=/dev/disk/by-id/nvme-uuid.$U bs=4096 count=1 iflag=direct status=none | head -c 6
     nvme disconnect-all >/dev/null
 "#;
@@ -54,7 +54,7 @@ fn what_is_persistent_is_back_after_a_reboot_and_gone_when_it_is_removed() {
         # What the client puts on it, without naming the disk.
         T=$(ebb status --json | grep -o 'nqn.2026[^"]*:a'); modprobe nvme-tcp
         nvme connect -t tcp -a 127.0.0.1 -s 4420 -n $T --hostnqn=$NQN
-        for i in $(seq 100); do [ ! -b /dev/nvme0n1 ] || break; sleep 0.1; done
+        for i in $(seq 1800); do [ ! -b /dev/nvme0n1 ] || break; sleep 0.1; done
         echo hello! | dd of=/dev/nvme0n1 bs=4096 conv=sync,fsync status=none
         nvme disconnect-all >/dev/null; sync
         "#,

@@ -136,7 +136,7 @@ impl Net {
     /// Nothing of `ebb` is left on `client`.
     fn nothing_left(client: &mut Guest) {
         let text = r#"
-            for i in $(seq 100); do pgrep -f '[e]bb worker' >/dev/null || break; sleep 0.2; done
+            for i in $(seq 900); do pgrep -f '[e]bb worker' >/dev/null || break; sleep 0.2; done
             pgrep -af '[e]bb worker' || true
             find /mnt/efs /var/tmp /root/.cache/ebbtide /root/.local/state/ebbtide -mindepth 1 -name '*-*' 2>/dev/null || true
         "#;
@@ -279,7 +279,7 @@ fn a_client_that_dies_fails_its_trials_is_named_and_leaves_nothing_running() {
     script(&mut net.server, run).unwrap();
     let ready =
         "ebb list 2>/dev/null | grep -q short && ls /mnt/efs/ebbtide-*/*client1* >/dev/null 2>&1; sleep 3";
-    script(&mut net.clients[1], &format!("for i in $(seq 300); do ls /mnt/efs/ebbtide-*/*client1* >/dev/null 2>&1 && break; sleep 0.2; done; {ready}")).unwrap();
+    script(&mut net.clients[1], &format!("for i in $(seq 900); do ls /mnt/efs/ebbtide-*/*client1* >/dev/null 2>&1 && break; sleep 0.2; done; {ready}")).unwrap();
     std::thread::sleep(Duration::from_secs(8));
     drop(net.clients.remove(0));
     let killed = Instant::now();

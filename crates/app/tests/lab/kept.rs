@@ -63,6 +63,18 @@ off() { umount /data; cryptsetup close data; vgchange -qan; for md in data data_
     tries=0; until [ ! -e /dev/md/$md ] || mdadm -q --stop /dev/md/$md || [ $((tries += 1)) = 30 ]; do sleep 0.1; done # udev may look at it still
 done; } >/dev/null 2>&1
 fresh() { off; for d in a b c d; do blkdiscard -f /dev/ubd$d || dd if=/dev/zero of=/dev/ubd$d bs=1M; done 2>/dev/null; rm -rf /var/lib/ebbtide /etc/crypttab; : >/etc/fstab; }
+# Waits until a command succeeds, for three minutes at most.
+patiently() {
+    tries=0
+    until "$@"; do
+        [ $((tries += 1)) -lt 1800 ] || { echo "waited in vain for: $*"; cat /proc/mdstat; exit 1; }
+        sleep 0.1
+    done
+}
+is_synced() { [ "$(cd /sys/block/md*/md && cat resync_start degraded sync_action | tr '\n' ' ')" = "none 0 idle " ]; }
+lvm_synced() { [ "$(lvs --noheadings -o sync_percent data/data | tr -d ' ')" = 100.00 ]; }
+synced() { patiently is_synced; }
+gone() { patiently mdadm -q --stop /dev/md/$1; }
 rows() { yes 'PRECIOUS ROW' | dd of=$1 bs=1M count=3 iflag=fullblock conv=fsync status=none; }
 count() { grep -a -c 'PRECIOUS ROW' $1; }
 md() { mdadm -q --assemble /dev/md/data /dev/ubda /dev/ubdb; }

@@ -77,6 +77,7 @@ fn list<'v>(value: &'v Value, key: &str) -> &'v Vec<Value> {
 }
 
 #[test]
+#[ignore = "judges figures of an emulated guest, which a busy machine changes: `cargo test -p ebbtide --test lab sweep:: -- --ignored`"]
 fn a_sweep_races_what_stands_in_a_guest() {
     lab();
     let home = Home::new();

@@ -64,6 +64,7 @@ const SET_UP: &str = r#"
 "#;
 
 #[test]
+#[ignore = "judges figures of an emulated guest, which a busy machine changes: `cargo test -p ebbtide --test lab trees:: -- --ignored`"]
 fn arrays_of_the_host_are_no_caches_and_their_members_are_named() {
     let disks = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"].map(disk);
     let mut guest = guest_with("trees", disks.into());

@@ -153,13 +153,12 @@ const TIMES: usize = 4;
 /// An emulated guest on a busy machine has no even rates: there a limit may stay unknown, and what no rate has to show is named if
 /// not at once. Nothing else may ever come first that explains more.
 #[test]
+#[ignore = "judges figures of an emulated guest, which a busy machine changes: `cargo test -p ebbtide --test lab verdicts:: -- --ignored`"]
 fn what_is_made_in_a_guest_is_named_first() {
     let mut guest = guest_with("verdicts", disks());
     script(&mut guest, SET_UP).unwrap();
     let (mut named, mut wrong) = (0, Vec::new());
-    // Every second one, or all of them: a guest takes ten seconds for each.
-    let every = if std::env::var_os("EBB_TEST_EVERY").is_some() { 1 } else { 2 };
-    for (what, start, truth) in CASES.iter().step_by(every) {
+    for (what, start, truth) in CASES {
         let mut ask = || first(&mut guest, start).unwrap_or_else(|error| panic!("{what}: {error}"));
         let mut run = ask();
         let is_limit = truth.contains(&"rate-limit");
@@ -175,6 +174,6 @@ fn what_is_made_in_a_guest_is_named_first() {
             wrong.push(format!("{what}: {truth:?}, but {}, {}", run["verdicts"], run["ruled_out"]));
         }
     }
-    eprintln!("{named} of {} named", CASES.len().div_ceil(every));
+    eprintln!("{named} of {} named", CASES.len());
     assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
 }

@@ -407,12 +407,12 @@ impl Keeper<'_> {
         Ok(count)
     }
 
-    /// Takes away what is in front of where a superblock comes, on members that may be written over: it would outlive that, and be taken for
-    /// somebody's.
+    /// Takes away what members begin with that are about to be written over: it would outlive that in front of a superblock, or be the first of what
+    /// the array carries, and be taken for somebody's.
     fn clear_front(&self, record: &Record, undo: &BuildUndo) -> Result<(), Failure> {
         let BuildUndo::StopMd { members, .. } = undo else { return Ok(()) };
         for path in members.iter().filter(|path| record.desired.is_member(path)) {
-            if mdadm::in_front(&self.sys, path).is_some() {
+            if mdadm::first_byte(&self.sys, path).is_some() {
                 mdadm::zero(self.runner, path, 0, 1)?;
                 (self.boundary)();
             }

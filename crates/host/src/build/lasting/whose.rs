@@ -174,8 +174,8 @@ impl Keeper<'_> {
         members: &[String],
     ) -> Result<Option<Other>, Failure> {
         for path in members.iter().filter(|path| record.desired.is_member(path)) {
-            if let Some(at) = mdadm::in_front(&self.sys, path)
-                && mdadm::is_on(&self.sys, self.runner, uuid, std::slice::from_ref(path))?
+            if mdadm::is_on(&self.sys, self.runner, uuid, std::slice::from_ref(path))?
+                && let Some(at) = mdadm::in_front(&self.sys, self.runner, path)?
             {
                 let what = format!(
                     "{path} has something in front of the superblock of {device}, as a partition table is (byte {at} is not zero): somebody may use \

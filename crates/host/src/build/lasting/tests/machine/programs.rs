@@ -121,6 +121,7 @@ impl Machine {
                 let level = said("--level=", "Raid Level", "raid");
                 let [devices, chunk] = [("--raid-devices=", "Raid Devices"), ("--chunk=", "Chunk Size")]
                     .map(|(option, name)| said(option, name, ""));
+                let version = said("--metadata=", "Version", "");
                 let of = disks.get(&format!("copy:{last}")).map_or(last, String::as_str);
                 let members = how.split(' ').filter(|word| word.starts_with("/dev/disk"));
                 let (place, all) =
@@ -130,7 +131,7 @@ impl Machine {
                     "  Array UUID : {uuid}\n  Device UUID : of {of}\n  Device Role : Active device {place}\n  Array State : {table} ('A' == active)\n  \
                      Events : 17\n  Update Time : today\n  Checksum : 1 - correct\n"
                 );
-                (0, format!("MD_UUID={uuid}\n{level}{devices}{chunk}{superblock}"))
+                (0, format!("MD_UUID={uuid}\n{version}{level}{devices}{chunk}{superblock}"))
             }
             ("mdadm", "--create") => {
                 let (device, uuid) = (words[1].to_owned(), option("--uuid").expect("has a uuid"));

@@ -5,7 +5,7 @@ use super::*;
 /// Commands that change something.
 fn changes(program: &str, words: &[&str]) -> bool {
     match program {
-        "blkid" | "pvs" | "vgs" | "lvs" | "udevadm" => false,
+        "xfs_io" | "blkid" | "pvs" | "vgs" | "lvs" | "udevadm" => false,
         "mdadm" => !words[0].starts_with("--detail") && !words[0].starts_with("--examine"),
         "cryptsetup" => words[0] != "status" && !words.contains(&"--test-passphrase"),
         "xfs_repair" | "e2fsck" => false,
@@ -347,7 +347,7 @@ impl Machine {
                 self.running.borrow_mut().remove(&format!("crypt:{last}"));
                 (0, String::new())
             }
-            ("cryptsetup" | "mkfs.xfs" | "mkfs.ext4" | "mkswap", _) => {
+            ("cryptsetup" | "mkfs.xfs" | "mkfs.ext4" | "mkfs.btrfs" | "mkswap", _) => {
                 if !exists(last) || is_held(last) {
                     return fail("in use, or not there");
                 }
@@ -397,6 +397,7 @@ impl Machine {
                 self.running.borrow_mut().remove(&format!("swap:{last}"));
                 (0, String::new())
             }
+            ("xfs_io", _) => (0, "reserved blocks = 5120\navailable reserved blocks = 5120\n".to_owned()),
             ("mount", _) if words.iter().any(|word| word.contains("nosuchoption")) => {
                 fail("bad option: nosuchoption")
             }

@@ -1,6 +1,6 @@
 //! How many members may still fail.
 
-use ebbtide_model::layout::LayoutNode;
+use ebbtide_model::layout::{Arrangement, ArrayKind, LayoutNode};
 use std::collections::BTreeSet;
 
 /// How many more volumes may fail, whichever they are, before data are lost; nothing where data are lost already. `works` says of each
@@ -13,12 +13,24 @@ pub fn can_lose(layout: &LayoutNode, works: &impl Fn(usize) -> bool) -> Option<u
 fn lives(node: &LayoutNode, works: &impl Fn(usize) -> bool) -> bool {
     match node {
         LayoutNode::Volume(volume) => works(*volume),
-        LayoutNode::Array { kind, members } => {
-            // With RAID10 as if any so many members held the copies of some chunk, which holds for arrays large enough.
-            let dead = members.iter().filter(|member| !lives(member, works)).count();
-            dead <= kind.survives(members.len())
-        }
+        LayoutNode::Array { kind, members } => match sets_of_copies(*kind, members.len()) {
+            Some(sets) => sets.iter().all(|set| set.iter().any(|place| lives(&members[*place], works))),
+            None => {
+                let dead = members.iter().filter(|member| !lives(member, works)).count();
+                dead <= kind.survives(members.len())
+            }
+        },
     }
+}
+
+/// The members, by their places, that together hold all copies of some chunk: for each chunk one set. Nothing where any so many members do. (Linux
+/// `drivers/md/raid10.c`, `__raid10_find_phys`, and mdadm's `util.c`, `enough`.)
+fn sets_of_copies(kind: ArrayKind, members: usize) -> Option<Vec<Vec<usize>>> {
+    let ArrayKind::Raid10 { copies, arrangement, .. } = kind else { return None };
+    let copies = copies as usize;
+    let step = if arrangement == Arrangement::Near { copies } else { 1 };
+    let set = |chunk: usize| (0..copies).map(|copy| (chunk * step + copy) % members).collect();
+    Some((0..members).map(set).collect())
 }
 
 /// How many more hosts may be lost, each with all its volumes and whichever they are, before data are lost; nothing where data are lost
@@ -68,6 +80,10 @@ fn fewest(node: &LayoutNode, works: &impl Fn(usize) -> bool) -> usize {
         LayoutNode::Array { kind, members } => (kind, members),
     };
     let mut of_members: Vec<usize> = members.iter().map(|member| fewest(member, works)).collect();
+    if let Some(sets) = sets_of_copies(*kind, members.len()) {
+        let of_set = |set: &Vec<usize>| set.iter().map(|place| of_members[*place]).sum();
+        return sets.iter().map(of_set).min().unwrap_or_default();
+    }
     of_members.sort_unstable();
     // So many members together hold the only copies of something: in the worst case the weakest ones.
     let lost = kind.survives(members.len()) + 1;
@@ -83,8 +99,7 @@ mod tests {
 
     const CHUNK: Bytes = Bytes(65536);
 
-    /// Whether any byte is lost, of the very definition of each layout. RAID10 as if any `copies` members held the copies of some
-    /// chunk, which holds for arrays large enough.
+    /// Whether every byte can be read, of the very definition of each layout.
     fn by_definition(node: &LayoutNode, works: &dyn Fn(usize) -> bool) -> bool {
         let (kind, members) = match node {
             LayoutNode::Volume(volume) => return works(*volume),
@@ -94,7 +109,11 @@ mod tests {
         match kind {
             ArrayKind::Linear | ArrayKind::Stripe { .. } => dead == 0,
             ArrayKind::Mirror => dead < members.len(),
-            ArrayKind::Raid10 { copies, .. } => dead < *copies as usize,
+            ArrayKind::Raid10 { copies, arrangement, .. } => (0..members.len()).all(|chunk| {
+                let first = if *arrangement == Arrangement::Near { chunk * *copies as usize } else { chunk };
+                (first..first + *copies as usize)
+                    .any(|place| by_definition(&members[place % members.len()], works))
+            }),
             ArrayKind::Raid5 { .. } => dead <= 1,
             ArrayKind::Raid6 { .. } => dead <= 2,
         }
@@ -113,15 +132,27 @@ mod tests {
     }
 
     fn kind() -> impl Strategy<Value = (ArrayKind, usize)> {
-        let raid10 = ArrayKind::Raid10 { chunk: CHUNK, copies: 2, arrangement: Arrangement::Offset };
+        let raid10 = |copies, arrangement| ArrayKind::Raid10 { chunk: CHUNK, copies, arrangement };
         prop_oneof![
             Just((ArrayKind::Linear, 1)),
             Just((ArrayKind::Stripe { chunk: CHUNK }, 2)),
             Just((ArrayKind::Mirror, 2)),
-            Just((raid10, 2)),
+            Just((raid10(2, Arrangement::Offset), 3)),
+            Just((raid10(2, Arrangement::Near), 4)),
+            Just((raid10(3, Arrangement::Far), 4)),
             Just((ArrayKind::Raid5 { chunk: CHUNK }, 3)),
             Just((ArrayKind::Raid6 { chunk: CHUNK }, 4)),
         ]
+    }
+
+    /// Whichever two of four are lost: RAID10 as mdadm makes it has a copy on two neighbours.
+    #[test]
+    fn half_of_a_raid10_has_all_data_where_it_is_one_of_each_pair() {
+        let raid10 = ArrayKind::Raid10 { chunk: CHUNK, copies: 2, arrangement: Arrangement::Near };
+        let layout = LayoutNode::Array { kind: raid10, members: (0..4).map(LayoutNode::Volume).collect() };
+        let with = |there: [usize; 2]| can_lose(&layout, &|volume| there.contains(&volume));
+        assert_eq!((with([0, 2]), with([1, 3]), with([0, 3])), (Some(0), Some(0), Some(0)));
+        assert_eq!((with([0, 1]), with([2, 3])), (None, None));
     }
 
     /// Two copies on three hosts with two volumes each.

@@ -18,6 +18,7 @@ mod export_system;
 mod guests;
 mod health;
 mod hosts;
+mod judged;
 mod kept;
 mod kernel;
 mod kills;

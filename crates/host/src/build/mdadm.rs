@@ -212,16 +212,28 @@ fn left_by_mdadm(examined: &str) -> Option<u64> {
     (sectors.min(2048) / 8).checked_sub(2).filter(|count| *count > 0)
 }
 
-/// The first byte that is not zero in front of where a superblock of version 1.2 is, which nobody writes there for md: a partition table, a file
-/// system. Nothing where the device cannot be read.
-pub(super) fn in_front(sys: &Sys, member: &str) -> Option<usize> {
+/// The first byte that is not zero in front of the superblock of `member`, where md writes nothing: a partition table, a file system. Nothing where
+/// its superblock is none of version 1.2: in other formats that, or what is in the array, begins at byte 0.
+pub(super) fn in_front(sys: &Sys, runner: &dyn Runner, member: &str) -> Result<Option<usize>, BuildError> {
+    let Some(at) = first_byte(sys, member) else { return Ok(None) };
+    let examined = runner.run("mdadm", &["--examine", member])?;
+    Ok(is_free_in_front(&examined.text()).then_some(at))
+}
+
+/// Whether md leaves the first [`FRONT`] bytes of a member alone, by what `mdadm --examine` says of it.
+fn is_free_in_front(examined: &str) -> bool {
+    sys::value(examined, &["Version"]) == Some("1.2")
+}
+
+/// The first of the [`FRONT`] bytes of `member` that is not zero. Nothing where the device cannot be read.
+pub(super) fn first_byte(sys: &Sys, member: &str) -> Option<usize> {
     let mut front = Vec::new();
     let file = read::open(&sys.at(Path::new(member))).ok()?;
     file.take(FRONT).read_to_end(&mut front).ok()?;
     front.iter().position(|byte| *byte != 0)
 }
 
-/// Bytes of a member in front of its superblock.
+/// Bytes of a member in front of a superblock of version 1.2.
 pub(super) const FRONT: u64 = 4096;
 
 /// Writes zeros over `count` blocks of [`FRONT`] bytes of `member`, from the block `from` on.
@@ -309,6 +321,15 @@ mod tests {
         }
         // What a level has no such property of is not compared.
         assert_eq!(differs_in("     Raid Level : raid1\n", &words(&["--level=1", "--chunk=64K"])), None);
+    }
+
+    #[test]
+    fn only_one_format_has_something_in_front_of_it_that_is_not_md_s() {
+        for (version, wanted) in [("1.2", true), ("1.1", false), ("1.0", false), ("0.90.00", false)] {
+            let examined = format!("/dev/vdb:\n          Magic : a92b4efc\n        Version : {version}\n");
+            assert_eq!(is_free_in_front(&examined), wanted, "{version}");
+        }
+        assert!(!is_free_in_front("mdadm: No md superblock detected on /dev/vdb.\n"));
     }
 
     #[test]

@@ -180,7 +180,7 @@ fn not_mounted_on(sys: &Sys, path: &Path) -> Result<(), BuildError> {
 
 /// Fails where anybody uses the device: what they see in it would change, and a loop device that is detached goes as soon
 /// as they let go.
-fn in_use(sys: &Sys, device: &str) -> Result<(), BuildError> {
+pub(super) fn in_use(sys: &Sys, device: &str) -> Result<(), BuildError> {
     unused(device, judge::users_of_device(sys, device))
 }
 

@@ -126,6 +126,9 @@ pub fn fstab(text: &str) -> Vec<FstabLine> {
 pub struct Swap {
     /// The device or file.
     pub path: String,
+    /// Bytes of swap in all.
+    #[serde(skip)]
+    pub size_bytes: u64,
     /// Bytes of swap in use.
     pub used_bytes: u64,
 }
@@ -142,8 +145,9 @@ pub fn swaps(text: &str) -> Vec<Swap> {
         .filter_map(|line| {
             let mut words = line.split_ascii_whitespace();
             let path = unescape(words.next()?);
-            let used_kib: u64 = words.nth(2)?.parse().ok()?;
-            Some(Swap { path, used_bytes: used_kib.saturating_mul(1024) })
+            let [size_bytes, used_bytes] = [words.nth(1)?, words.next()?]
+                .map(|kib| kib.parse().ok().map(|kib: u64| kib.saturating_mul(1024)));
+            Some(Swap { path, size_bytes: size_bytes?, used_bytes: used_bytes? })
         })
         .collect()
 }
@@ -269,7 +273,10 @@ mod tests {
     #[test]
     fn swaps_in_use() {
         let text = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n/dev/vdc1                               partition\t204796\t\t12\t\t-2\n";
-        assert_eq!(swaps(text), [Swap { path: "/dev/vdc1".into(), used_bytes: 12 * 1024 }]);
+        assert_eq!(
+            swaps(text),
+            [Swap { path: "/dev/vdc1".into(), size_bytes: 204_796 * 1024, used_bytes: 12 * 1024 }]
+        );
     }
 
     #[test]

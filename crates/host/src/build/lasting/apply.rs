@@ -67,6 +67,7 @@ impl Keeper<'_> {
     /// # Errors
     /// Why it would be refused, or a program that is asked fails.
     pub fn plan(&self, desired: Desired, destroy: bool, without: &[String]) -> Result<Planned, Failure> {
+        self.refuse_suspended(&desired)?;
         let mut renewed = self.renewed(desired)?;
         self.note_without(&mut renewed.record, without)?;
         if self.came_back_blank(&renewed.record)?.is_ok_and(|blank| blank) {
@@ -116,6 +117,7 @@ impl Keeper<'_> {
     /// The step that failed, or why nothing is done.
     pub fn apply(&self, desired: Desired, destroy: bool, without: &[String]) -> Result<Applied, Failure> {
         let lock = self.lock(APPLY, &desired.name)?;
+        self.refuse_suspended(&desired)?;
         let Renewed { mut record, stale, stale_parts, changed } = self.renewed(desired)?;
         let is_chosen = self.note_without(&mut record, without)?;
         // Files that an apply has changed which was ended before this.
@@ -229,6 +231,11 @@ impl Keeper<'_> {
         }
         // What udev is about to start and name is not started a second time beside it.
         let _ = self.runner.run("udevadm", &["settle", &format!("--timeout={SETTLE_AT_BOOT}")]);
+        self.refuse_suspended(&record.desired)?;
+        // What is made anew is mounted after that, over whatever is there.
+        if record.is_made_anew() || self.came_back_blank(&record)?.is_ok_and(|blank| blank) {
+            self.may_mount(&record)?;
+        }
         self.begin_anew_if_blank(&mut record)?;
         let mut steps = self.make(&mut record, By::Boot)?;
         match self.bring_back(&mut record, false) {
@@ -407,12 +414,12 @@ impl Keeper<'_> {
         Ok(count)
     }
 
-    /// Takes away what is in front of where a superblock comes, on members that may be written over: it would outlive that, and be taken for
-    /// somebody's.
+    /// Takes away what members begin with that are about to be written over: it would outlive that in front of a superblock, or be the first of what
+    /// the array carries, and be taken for somebody's.
     fn clear_front(&self, record: &Record, undo: &BuildUndo) -> Result<(), Failure> {
         let BuildUndo::StopMd { members, .. } = undo else { return Ok(()) };
         for path in members.iter().filter(|path| record.desired.is_member(path)) {
-            if mdadm::in_front(&self.sys, path).is_some() {
+            if mdadm::first_byte(&self.sys, path).is_some() {
                 mdadm::zero(self.runner, path, 0, 1)?;
                 (self.boundary)();
             }

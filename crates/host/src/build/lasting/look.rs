@@ -51,7 +51,7 @@ fn uses(step: &BuildStep) -> bool {
 }
 
 /// What blkid calls the content that `action` makes.
-fn kind_made(action: &BuildAction) -> Option<&str> {
+pub(super) fn kind_made(action: &BuildAction) -> Option<&str> {
     let BuildAction::Run { program, .. } = action else { return None };
     match program.as_str() {
         "cryptsetup" => Some("crypto_LUKS"),
@@ -109,7 +109,9 @@ impl Keeper<'_> {
                     )));
                 }
                 match mdadm::arrays(sys, runner, uuid)?.first() {
-                    Some(name) => StepState::Other(format!("the array is /dev/{name} and not {device}")),
+                    Some(name) => StepState::Other(format!(
+                        "the array is /dev/{name} and not {device}: `ebb apply` gives it its name when nothing uses it"
+                    )),
                     None => StepState::Absent,
                 }
             }
@@ -187,7 +189,18 @@ impl Keeper<'_> {
     /// the kernel's own files are read.
     pub fn look_without(&self, record: &Record, silent: &BTreeSet<usize>, waited: Duration) -> ArraySeen {
         let desired = &record.desired;
-        let members = desired.members.iter().enumerate().map(|(place, member)| {
+        let seconds = waited.as_secs();
+        let paths =
+            silent.iter().filter_map(|place| desired.members.get(*place)).map(|member| member.path.as_str());
+        let drift = paths.map(|path| {
+            format!("{path} does not answer: a read of it takes longer than {seconds} s; nothing else was looked at, which would wait for it")
+        });
+        self.look_by_kernel(record, silent, drift.collect())
+    }
+
+    /// The kernel's own files, where whoever asks more waits: why is in `drift`.
+    fn look_by_kernel(&self, record: &Record, silent: &BTreeSet<usize>, drift: Vec<String>) -> ArraySeen {
+        let members = record.desired.members.iter().enumerate().map(|(place, member)| {
             let state = if silent.contains(&place) {
                 Some(MemberState::Unreachable)
             } else {
@@ -195,13 +208,7 @@ impl Keeper<'_> {
             };
             MemberSeen { state, ..MemberSeen::default() }
         });
-        let seconds = waited.as_secs();
-        let paths =
-            silent.iter().filter_map(|place| desired.members.get(*place)).map(|member| member.path.as_str());
-        let drift = paths.map(|path| {
-            format!("{path} does not answer: a read of it takes longer than {seconds} s; nothing else was looked at, which would wait for it")
-        });
-        ArraySeen { members: members.collect(), drift: drift.collect(), ..ArraySeen::default() }
+        ArraySeen { members: members.collect(), drift, ..ArraySeen::default() }
     }
 
     /// All that there is of what `record` is of.
@@ -210,6 +217,10 @@ impl Keeper<'_> {
     /// When a program that is asked fails.
     pub fn look(&self, record: &Record) -> Result<ArraySeen, Failure> {
         let desired = &record.desired;
+        if let Some(why) = self.suspended(desired) {
+            let drift = vec![format!("{why}; nothing else was looked at, which would wait for it")];
+            return Ok(self.look_by_kernel(record, &BTreeSet::new(), drift));
+        }
         // What has the data and is not as it was made, each told once.
         let mut moved: Vec<String> = Vec::new();
         let mut elsewhere = false;
@@ -218,6 +229,8 @@ impl Keeper<'_> {
             let is_content = matches!(step.undo, Some(BuildUndo::WipeContent { .. }));
             let own = if is_content { self.whose(record, step)? } else { None };
             elsewhere |= other.as_ref().is_some_and(|other| other.has_data);
+            elsewhere |=
+                own.as_ref().is_some_and(|own| own.has_data) && self.there(step)? == StepState::Absent;
             // What is on it is there, and is used.
             let is_itself = |other: &Other| !other.has_data || !uses(step) && !is_content;
             let other = own.or(other.filter(is_itself));
@@ -290,7 +303,8 @@ impl Keeper<'_> {
                 line.source
             ))
         }));
-        drift.extend(desired.build.steps.iter().filter_map(|step| self.copy_of(step)));
+        drift.extend(desired.build.steps.iter().filter_map(|step| self.copy_of(record, step)));
+        drift.extend(desired.build.steps.iter().filter_map(|step| self.frozen(step.undo.as_ref()?)));
         drift.extend(desired.build.steps.iter().filter_map(|step| match &step.undo {
             Some(BuildUndo::Unmount { mountpoint, .. }) if !is_read_only(&step.action) => {
                 self.takes_no_writes(mountpoint)
@@ -301,7 +315,16 @@ impl Keeper<'_> {
         if !grown.is_empty() && self.growth(record).is_some() {
             drift.extend(grown.iter().map(|grown| format!("{grown}: `ebb apply` takes that up")));
         }
+        // What stands on an array under another name cannot be asked for by its own.
+        let mut otherwise: Vec<&BuildUndo> = Vec::new();
+        for step in &desired.build.steps {
+            let Some(undo) = &step.undo else { continue };
+            if otherwise.iter().any(|below| undo.stands_on(below)) || self.runs_otherwise(undo) {
+                otherwise.push(undo);
+            }
+        }
         let is_there = |step: &BuildStep, now: &StepState| match now {
+            _ if step.undo.as_ref().is_some_and(|undo| otherwise.contains(&undo)) => true,
             StepState::Stands => true,
             StepState::Other(what) => moved.contains(what),
             // The devices that it was made on are not those that it is on.
@@ -323,6 +346,19 @@ impl Keeper<'_> {
         let elsewhere = elsewhere && !missing;
         let short = if elsewhere { self.short(desired) } else { 0 };
         Ok(ArraySeen { members, doing, drift, missing, elsewhere, short, at_work })
+    }
+
+    /// Whether the array that `undo` would stop runs on its members under another name alone.
+    fn runs_otherwise(&self, undo: &BuildUndo) -> bool {
+        let BuildUndo::StopMd { device, uuid, members } = undo else { return false };
+        let arrays = mdadm::arrays(&self.sys, self.runner, uuid).unwrap_or_default();
+        let named = self.kernel_name(device);
+        let runs = |name: &String| {
+            let state = sys::word(&self.sys.sys.join("block").join(name).join("md/array_state"));
+            !matches!(state.as_deref(), Some("inactive" | "clear" | "broken"))
+                && mdadm::strangers(&self.sys, name, members).is_empty()
+        };
+        !named.is_some_and(|named| arrays.contains(&named)) && arrays.iter().any(runs)
     }
 
     /// How many members the arrays of `desired` lack by their own count.
@@ -383,11 +419,15 @@ impl Keeper<'_> {
     }
 
     /// That the host finds another device by the UUID of what `step` makes: a boot would mount that.
-    fn copy_of(&self, step: &BuildStep) -> Option<String> {
-        let Some(BuildUndo::WipeContent { device, .. }) = &step.undo else { return None };
+    fn copy_of(&self, record: &Record, step: &BuildStep) -> Option<String> {
+        let Some(BuildUndo::WipeContent { device, label, .. }) = &step.undo else { return None };
         let uuid = uuid_made(&step.action)?;
         let found = self.kernel_name(&format!("/dev/disk/by-uuid/{uuid}"))?;
-        (self.kernel_name(device).as_ref() != Some(&found)).then(|| {
+        // Where ours does not run under its name, or is no more what was made, that may be it.
+        let is_ours = || undo::to_wipe(&self.sys, self.runner, device, label, None).is_ok();
+        let is_other = self.kernel_name(device).is_some_and(|own| own != found) && is_ours();
+        let is_part = || self.spread(record, device, (label, uuid)).is_some();
+        (is_other && !is_part()).then(|| {
             format!(
                 "/dev/{found} has the UUID of what is on {device}, {uuid}: /etc/fstab and /etc/crypttab may take that one at the next boot. Detach the copy, or \
                  give it another UUID"

@@ -17,11 +17,13 @@ mod records;
 mod refuse;
 mod renew;
 mod site;
+mod spread;
 mod start;
 #[cfg(test)]
 mod tests;
 mod undo;
 mod used;
+mod waits;
 mod whose;
 
 pub use apply::{Applied, Planned};

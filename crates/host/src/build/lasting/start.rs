@@ -1,9 +1,10 @@
 //! Starting an array that stays from those of its members that are there.
 
 use super::copies::on_host;
+use super::whose::Other;
 use super::{Failure, Keeper};
 use crate::build::{mdadm, undo};
-use ebbtide_model::plan::build::BuildStep;
+use ebbtide_model::plan::build::{BuildStep, BuildUndo};
 use ebbtide_provision::copies::{Superblock, apart};
 use ebbtide_provision::{Class, Member, Record, can_lose};
 use std::path::Path;
@@ -28,7 +29,9 @@ impl Keeper<'_> {
         let index = record.desired.build.steps.iter().position(|other| other == step);
         let is_cut_off = index.is_some_and(|index| record.begun > index && record.done <= index);
         let found = self.superblocks(&there)?;
-        is_one(device, uuid, &found)?;
+        if let Some(apart) = sides(device, uuid, &found) {
+            return Err(Failure::Refused(format!("{device} is not started: {apart}")));
+        }
         has_enough(record, device, uuid, &there, &found)?;
         // Arrays that are members are started before this one.
         let are_all_told = there.len() + missing.len() == members.len();
@@ -36,7 +39,13 @@ impl Keeper<'_> {
             return Ok(there);
         }
         let what: Vec<String> = missing.iter().map(|member| self.why_missing(member)).collect();
-        let works = |volume: usize| missing.iter().all(|member| member.volume != volume);
+        let behind = behind(&found);
+        let is_behind = |path: &str| behind.iter().any(|(behind, _)| *behind == path);
+        let works = |volume: usize| {
+            let mut of_it = record.desired.members.iter().filter(|member| member.volume == volume);
+            missing.iter().all(|member| member.volume != volume)
+                && !of_it.any(|member| is_behind(&member.path))
+        };
         let is_enough = can_lose(&record.desired.layout, &works).is_some();
         let name = &record.desired.name;
         // One that waits for its members has those that are there.
@@ -46,7 +55,7 @@ impl Keeper<'_> {
             (true, _) => format!(
                 "Or go on without: `{stop}mdadm --assemble --run {device} --uuid={uuid} {}`, and then run this again; what only the missing may have is \
                  lost then",
-                there.join(" ")
+                there.iter().filter(|path| !is_behind(path)).copied().collect::<Vec<_>>().join(" ")
             ),
             (false, Class::Persistent) => format!("Or take {name} out of this host with `ebb undo {name}`"),
             (false, Class::Ephemeral) => format!(
@@ -54,10 +63,37 @@ impl Keeper<'_> {
             ),
         };
         Err(Failure::Refused(format!(
-            "{device} is not started: {}. Bring {} back and run this again. {on}",
+            "{device} is not started: {}{}. Bring {} back and run this again. {on}",
             what.join(", and "),
+            missed(&behind),
             if missing.len() == 1 { "it" } else { "them" }
         )))
+    }
+
+    /// Of arrays whose members were run without each other: the step, and both sides in words. What only one side has is nowhere else.
+    pub(super) fn halves(
+        &self,
+        record: &Record,
+        others: &[Option<Other>],
+    ) -> Result<Vec<(usize, String)>, Failure> {
+        let mut halves = Vec::new();
+        for (index, step) in record.desired.build.steps.iter().enumerate() {
+            let (Some(BuildUndo::StopMd { device, uuid, members }), None) = (&step.undo, &others[index])
+            else {
+                continue;
+            };
+            // What a host has that was taken out on purpose was given up.
+            let is_out = |path: &&str| {
+                let mut members = record.desired.members.iter();
+                let member = members.find(|member| member.path == **path);
+                member.and_then(|member| member.host.as_ref()).is_some_and(|host| record.is_out(host))
+            };
+            let mut there = mdadm::carriers(&self.sys, self.runner, uuid, members)?;
+            there.retain(|path| !is_out(path));
+            let found = self.superblocks(&there)?;
+            halves.extend(sides(device, uuid, &found).map(|apart| (index, format!("{device}: {apart}"))));
+        }
+        Ok(halves)
     }
 
     /// What mdadm finds on each of these members.
@@ -80,23 +116,53 @@ impl Keeper<'_> {
     }
 }
 
-/// Refuses to start the array from members that were run without each other: mdadm would take one side, and say nothing of the other.
-fn is_one(device: &str, uuid: &str, found: &[(&str, Superblock)]) -> Result<(), Failure> {
+/// That members were run without each other, and how to see what each side has; nothing where they were not. mdadm would start one side, and say nothing
+/// of the other.
+fn sides(device: &str, uuid: &str, found: &[(&str, Superblock)]) -> Option<String> {
     let superblocks: Vec<Superblock> = found.iter().map(|(_, found)| found.clone()).collect();
-    let Some((one, other)) = apart(&superblocks) else { return Ok(()) };
+    let (one, other) = apart(&superblocks)?;
     let [one, other] = [one, other].map(|at| &found[at]);
-    let tell = |(path, superblock): &(&str, Superblock)| {
-        format!("{path} (last written to {}, {} changes)", superblock.updated, superblock.events)
+    // With whom each was in use last.
+    let side = |(_, of): &(&str, Superblock)| {
+        let with = found.iter().filter(|(_, found)| !of.denies(found) && !found.denies(of));
+        with.map(|(path, _)| *path).collect::<Vec<_>>().join(" ")
     };
-    Err(Failure::Refused(format!(
-        "{device} is not started: {} and {} were both run without the other, and neither has all. See what each has: \
+    Some(format!(
+        "{} and {} were both run without the other, and neither has all. See what each has: \
          `mdadm --assemble --readonly --run /dev/md/apart --uuid={uuid} {}`, and stop it again. To go on with one of them: \
          `mdadm --assemble --run {device} --uuid={uuid} {}`, and then run this again; what only the other has is not in the array then",
-        tell(one),
-        tell(other),
-        other.0,
-        one.0
-    )))
+        told(one),
+        told(other),
+        side(other),
+        side(one)
+    ))
+}
+
+/// A member with what its superblock says of its age.
+fn told((path, superblock): &(&str, Superblock)) -> String {
+    format!("{path} (last written to {}, {} changes)", superblock.updated, superblock.events)
+}
+
+/// Those that missed what the newest has: md takes none into use that the newest calls out of use, or that is more than one change behind (Linux
+/// `drivers/md/md.c`, `super_1_validate`).
+fn behind<'a>(found: &[(&'a str, Superblock)]) -> Vec<(&'a str, Superblock)> {
+    let Some((_, newest)) = found.iter().max_by_key(|(_, superblock)| superblock.events) else {
+        return Vec::new();
+    };
+    let is_behind = |superblock: &Superblock| {
+        superblock.events + 1 < newest.events
+            || found.iter().any(|(_, other)| other.went_on_without(superblock))
+    };
+    found.iter().filter(|(_, superblock)| is_behind(superblock)).cloned().collect()
+}
+
+/// That these members are there and do not count.
+fn missed(behind: &[(&str, Superblock)]) -> String {
+    if behind.is_empty() {
+        return String::new();
+    }
+    let are = if behind.len() == 1 { "is there, but missed" } else { "are there, but missed" };
+    format!("; {} {are} what was written since", behind.iter().map(told).collect::<Vec<_>>().join(" and "))
 }
 
 /// Refuses to start the array where it has thrown out more members than it can lose: mdadm starts it where it is told to alone.

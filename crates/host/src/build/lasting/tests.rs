@@ -8,6 +8,7 @@
 mod changed;
 mod interleaved;
 mod interrupted;
+mod judged;
 mod kept;
 mod machine;
 

@@ -41,6 +41,7 @@ impl Keeper<'_> {
         let record = self.record(name).map_err(|bad| Failure::file(&bad.path, bad.what))?;
         let mut record = record.ok_or_else(|| no_such(name))?;
         self.may_take_files(&record)?;
+        self.refuse_waiting(&record.desired)?;
         self.refuse_opened(&record, destroy)?;
         let others = self.others(&record)?;
         self.refuse_used(&record, &others)?;
@@ -62,10 +63,14 @@ impl Keeper<'_> {
             self.write(&record)?;
         }
         let mut kept: Vec<&BuildUndo> = Vec::new();
-        let ended = self.end_uses(undos(), &others, &mut undone, &mut kept);
-        if let Err(in_use) = ended.and_then(|()| self.refuse_mounted(&record, &others, false)) {
+        let mut ended: Vec<&BuildStep> = Vec::new();
+        let are_ended = self
+            .end_uses(undos(), &others, &mut undone, (&mut kept, &mut ended))
+            .and_then(|()| self.refuse_mounted(&record, &others, false))
+            .and_then(|()| if kept.is_empty() { self.refuse_claimed(&record) } else { Ok(()) });
+        if let Err(in_use) = are_ended {
             self.write(&before)?;
-            return Err(in_use);
+            return Err(self.begin_uses(&before, &ended, in_use));
         }
         let parts = record.desired.parts.clone();
         undone.files = self.take_files(&record, &parts)?;
@@ -85,7 +90,8 @@ impl Keeper<'_> {
                     continue;
                 }
             }
-            let stays = other.is_some() || unseen.contains(&index) || carries && destroys(undo);
+            let is_unseen = unseen.contains(&index);
+            let stays = other.is_some() || destroys(undo) && (is_unseen || carries);
             if destroy
                 && destroys(undo)
                 && kept.is_empty()
@@ -99,7 +105,7 @@ impl Keeper<'_> {
             let is_kept = if stays {
                 true
             } else if destroy || !destroys(undo) {
-                self.put_back(undo, &mut undone)? || carries
+                self.put_back(undo, &mut undone)? || carries || is_unseen
             } else {
                 false
             };
@@ -125,13 +131,13 @@ impl Keeper<'_> {
         undos: impl Iterator<Item = (usize, &'a BuildStep, &'a BuildUndo)>,
         others: &[Option<Other>],
         undone: &mut Undone,
-        kept: &mut Vec<&'a BuildUndo>,
+        (kept, ended): (&mut Vec<&'a BuildUndo>, &mut Vec<&'a BuildStep>),
     ) -> Result<(), Failure> {
         let is_mount = |undo: &BuildUndo| matches!(undo, BuildUndo::Unmount { .. });
-        let mut ends: Vec<(usize, &BuildUndo)> =
-            undos.filter(|(.., undo)| uses(undo)).map(|(index, _, undo)| (index, undo)).collect();
-        ends.sort_by_key(|(_, undo)| !is_mount(undo));
-        for (index, undo) in ends {
+        let mut ends: Vec<(usize, &BuildStep, &BuildUndo)> = undos.filter(|(.., undo)| uses(undo)).collect();
+        ends.sort_by_key(|(.., undo)| !is_mount(undo));
+        for (index, step, undo) in ends {
+            let steps = undone.steps;
             let is_left = match &others[index] {
                 Some(other) => {
                     undone.leave(&other.what);
@@ -142,8 +148,21 @@ impl Keeper<'_> {
             if is_left {
                 kept.push(undo);
             }
+            if undone.steps > steps {
+                ended.push(step);
+            }
         }
         Ok(())
+    }
+
+    /// Takes into use again what an undo has `ended` that is refused after that: `why`, with what came of it.
+    fn begin_uses(&self, record: &Record, ended: &[&BuildStep], why: Failure) -> Failure {
+        let failed = ended.iter().rev().find_map(|step| self.act(record, step).err());
+        match failed {
+            _ if ended.is_empty() => why,
+            None => Failure::Refused(format!("{why}; it is in use again as it was before")),
+            Some(failed) => Failure::Refused(format!("{why}; and it is not in use again: {failed}")),
+        }
     }
 
     /// Starts what is on members, does not run and carries more, so that this can be looked at. The steps of which it cannot.
@@ -155,10 +174,16 @@ impl Keeper<'_> {
     ) -> Result<Vec<usize>, Failure> {
         let mut unseen: Vec<usize> = Vec::new();
         let steps = &record.desired.build.steps;
+        let halves = self.halves(record, others)?;
         for (index, step) in steps.iter().enumerate() {
             let Some(undo) = step.undo.as_ref().filter(|_| others[index].is_none()) else { continue };
             let mut below = unseen.iter().filter_map(|below| steps[*below].undo.as_ref());
-            if destroys(undo) && below.any(|below| undo.stands_on(below)) {
+            if holds_content(undo) && below.any(|below| undo.stands_on(below)) {
+                unseen.push(index);
+                continue;
+            }
+            if let Some((_, apart)) = halves.iter().find(|(half, _)| *half == index) {
+                undone.leave(apart);
                 unseen.push(index);
                 continue;
             }
@@ -209,11 +234,23 @@ impl Keeper<'_> {
     pub fn plan_undo(&self, name: &str, destroy: bool) -> Result<Planned, Failure> {
         let record = self.record(name).map_err(|bad| Failure::file(&bad.path, bad.what))?;
         let record = record.ok_or_else(|| no_such(name))?;
+        self.refuse_waiting(&record.desired)?;
         let others = self.others(&record)?;
         self.may_take_files(&record)?;
         self.refuse_opened(&record, destroy)?;
         self.refuse_used(&record, &others)?;
         let mut planned = Planned::default();
+        let halves = if destroy { self.halves(&record, &others)? } else { Vec::new() };
+        let mut of_half: Vec<&BuildUndo> = Vec::new();
+        for (index, step) in record.desired.build.steps.iter().enumerate() {
+            let Some(undo) = step.undo.as_ref().filter(|undo| holds_content(undo)) else { continue };
+            if halves.iter().any(|(half, _)| *half == index)
+                || of_half.iter().any(|half| undo.stands_on(half))
+            {
+                of_half.push(undo);
+            }
+        }
+        planned.notes.extend(halves.iter().map(|(_, apart)| format!("left alone: {apart}")));
         let mut steps = backwards(&record.desired.build.steps);
         steps.sort_by_key(|(_, step)| !step.undo.as_ref().is_some_and(uses));
         let mut kept: Vec<&BuildUndo> = Vec::new();
@@ -230,7 +267,7 @@ impl Keeper<'_> {
                     "is started first: what somebody else has put on it is left, with all that it stands on";
                 planned.notes.push(format!("{} {note}", shown(undo)));
             }
-            let carries = kept.iter().any(|above| above.stands_on(undo));
+            let carries = kept.iter().any(|above| above.stands_on(undo)) || of_half.contains(&undo);
             let is_own = was_erased(&record, index);
             let other = match &now {
                 StepState::Other(what) if matches!(undo, BuildUndo::Unmount { .. }) => Some(what.clone()),
@@ -455,6 +492,11 @@ fn no_such(name: &str) -> Failure {
 /// Whether it ends a use of what is made: tried before all else.
 fn uses(undo: &BuildUndo) -> bool {
     matches!(undo, BuildUndo::Unmount { .. } | BuildUndo::SwapOff { .. })
+}
+
+/// Whether what `undo` would take away is on a device, or shows what is.
+fn holds_content(undo: &BuildUndo) -> bool {
+    destroys(undo) || matches!(undo, BuildUndo::CloseCrypt { .. })
 }
 
 /// How what `undo` would take away stops running and stays on its members, where it runs.

@@ -3,12 +3,13 @@
 use super::undo::shown;
 use super::whose::Other;
 use super::{Failure, Keeper};
-use crate::build::{identity, lvm, undo};
+use crate::build::{BuildError, identity, insist, lvm, mdadm, undo};
 use crate::judge;
-use crate::probe::tables::{self, Mount};
+use crate::probe::tables::{self, Mount, Swap};
 use crate::sys;
 use ebbtide_model::guard::{Reason, Refusal, RefusalKind};
 use ebbtide_model::plan::build::BuildUndo;
+use ebbtide_model::units::Bytes;
 use ebbtide_provision::Record;
 use std::path::Path;
 
@@ -39,10 +40,11 @@ impl Keeper<'_> {
             let steps = desired.build.steps.iter().zip(others).filter(|(_, other)| other.is_none());
             steps.filter_map(|(step, _)| step.undo.as_ref())
         };
-        let own: Vec<String> =
-            undos().filter_map(made).filter_map(|device| self.kernel_name(&device)).collect();
-        for device in undos().filter_map(made) {
-            let Some(name) = self.kernel_name(&device) else { continue };
+        let mut running: Vec<Running> = Vec::new();
+        for undo in undos() {
+            running.extend(self.running(undo)?);
+        }
+        for Running { device, name, .. } in &running {
             let place = self.sys.sys.join("class/block");
             let called = |holder: &String| sys::word(&place.join(holder).join("dm/name"));
             // A logical volume of ours, and its parts.
@@ -56,16 +58,16 @@ impl Keeper<'_> {
                     called.strip_prefix(&volume).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
                 })
             };
-            let holders = sys::names(&place.join(&name).join("holders"));
+            let holders = sys::names(&place.join(name).join("holders"));
             let by: Vec<String> = holders
                 .iter()
-                .filter(|holder| !own.contains(holder) && !is_part(holder))
+                .filter(|holder| !running.iter().any(|own| own.name == **holder) && !is_part(holder))
                 .map(|holder| {
                     called(holder).map_or(format!("/dev/{holder}"), |name| format!("/dev/mapper/{name}"))
                 })
                 .collect();
             if !by.is_empty() {
-                return refuse(&device, &format!("{} stands on it: take that away", by.join(", ")));
+                return refuse(device, &format!("{} stands on it: take that away", by.join(", ")));
             }
         }
         for undo in undos() {
@@ -82,18 +84,82 @@ impl Keeper<'_> {
                 return refuse(&format!("/dev/{volume}"), &why);
             }
         }
-        // Mounts are judged above, and so is what stands on it.
-        let device = &desired.build.device;
+        self.refuse_swapped(&undos().collect::<Vec<_>>(), &desired.name)?;
+        // Mounts are judged above, and so is what stands on it: of what has its name.
         let is_mounted = undos().any(|undo| matches!(undo, BuildUndo::Unmount { .. }));
-        let mut reasons = match undos().filter_map(made).any(|made| made == *device) {
-            true => judge::losers_of_device(&self.sys, device),
-            false => Vec::new(),
+        for Running { device, is_named, .. } in
+            running.iter().filter(|found| found.made == desired.build.device)
+        {
+            let mut reasons = judge::losers_of_device(&self.sys, device);
+            reasons.retain(|reason| reason.kind != RefusalKind::Mounted || !is_mounted || !is_named);
+            if !reasons.is_empty() {
+                return refuse(device, &Refusal { path: device.clone(), reasons }.reasons_in_words());
+            }
+        }
+        Ok(())
+    }
+
+    /// What runs of what `undo` would take away: under its name, and an array on its own members under any other.
+    fn running(&self, undo: &BuildUndo) -> Result<Vec<Running>, Failure> {
+        let Some(made) = made(undo) else { return Ok(Vec::new()) };
+        let named = self.kernel_name(&made);
+        let mut running = Vec::new();
+        if let BuildUndo::StopMd { uuid, members, .. } = undo {
+            let mut arrays = mdadm::arrays(&self.sys, self.runner, uuid)?;
+            arrays.retain(|name| {
+                named.as_ref() != Some(name) && mdadm::strangers(&self.sys, name, members).is_empty()
+            });
+            running.extend(arrays.into_iter().map(|name| Running {
+                made: made.clone(),
+                device: format!("/dev/{name}"),
+                name,
+                is_named: false,
+            }));
+        }
+        running.extend(named.map(|name| Running { device: made.clone(), made, name, is_named: true }));
+        Ok(running)
+    }
+
+    /// Fails where more is swapped out on what `undos` would switch off than memory and other swap space take up.
+    fn refuse_swapped(&self, undos: &[&BuildUndo], name: &str) -> Result<(), Failure> {
+        let devices = || {
+            undos.iter().filter_map(|undo| match undo {
+                BuildUndo::SwapOff { device, .. } => Some(device.as_str()),
+                _ => None,
+            })
         };
-        reasons.retain(|reason| reason.kind != RefusalKind::Mounted || !is_mounted);
-        if reasons.is_empty() {
+        let swaps = tables::swaps_of(&self.sys);
+        let (own, others): (Vec<Swap>, Vec<Swap>) =
+            swaps.into_iter().partition(|swap| devices().any(|device| self.is_same(&swap.path, device)));
+        let out: u64 = own.iter().map(|swap| swap.used_bytes).sum();
+        let memory = sys::text(&self.sys.proc.join("meminfo")).unwrap_or_default();
+        let Some(memory) = sys::field_in_kib(&memory, "MemAvailable:") else { return Ok(()) };
+        let others = others.iter().map(|swap| swap.size_bytes.saturating_sub(swap.used_bytes));
+        let free = others.fold(memory, u64::saturating_add);
+        if out <= free {
             return Ok(());
         }
-        refuse(device, &Refusal { path: device.clone(), reasons }.reasons_in_words())
+        let (out, free) = (Bytes(out), Bytes(free));
+        let why = format!(
+            "{out} are swapped out there, and memory and other swap space have {free} free: end programs first"
+        );
+        Err(in_use(&devices().collect::<Vec<_>>().join(", "), &why, name))
+    }
+
+    /// Fails where the kernel, or a program, keeps what was made for itself though nothing of it is mounted here: a file system that is frozen
+    /// outlives its mount.
+    pub(super) fn refuse_claimed(&self, record: &Record) -> Result<(), Failure> {
+        let device = &record.desired.build.device;
+        // It may take a moment until the last one has let go.
+        let passing = |why: BuildError| match why {
+            BuildError::InUse { device, what, .. } => BuildError::InUse { device, what, passing: true },
+            other => other,
+        };
+        let claimed = insist(self.runner, || undo::in_use(&self.sys, device).map_err(passing));
+        claimed.map_err(|why| match why {
+            BuildError::InUse { what, .. } => in_use(device, &what, &record.desired.name),
+            other => other.into(),
+        })
     }
 
     /// Fails where something of `record` is mounted, wherever that is. With `but_own` what it mounted itself does not count, where nothing is
@@ -134,6 +200,18 @@ impl Keeper<'_> {
         }
         Ok(())
     }
+}
+
+/// A device that runs.
+struct Running {
+    /// What it was made as.
+    made: String,
+    /// Its path.
+    device: String,
+    /// The kernel's name for it.
+    name: String,
+    /// Whether it is found under the name that it was made with.
+    is_named: bool,
 }
 
 /// Why `device` of the array `name` stays for now.

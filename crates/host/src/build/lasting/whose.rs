@@ -2,6 +2,7 @@
 //! very devices that the record names, and nothing but them.
 
 use super::super::{identity, lvm, mdadm, undo};
+use super::look::kind_made;
 use super::refuse::base;
 use super::{Failure, Keeper};
 use crate::probe::{Content, signature, tables};
@@ -44,7 +45,9 @@ impl Keeper<'_> {
             BuildUndo::RemovePv { device, uuid } => self.whose_physical(record, device, uuid),
             BuildUndo::RemoveVg { name } => self.whose_group(record, name),
             BuildUndo::RemoveLv { volume } => self.whose_volume(record, volume),
-            BuildUndo::WipeContent { device, label, .. } => Ok(self.whose_content(step, device, label)),
+            BuildUndo::WipeContent { device, label, .. } => {
+                Ok(self.whose_content(record, step, (device, label)))
+            }
             BuildUndo::CloseCrypt { name, of } => {
                 let other = identity::other_mapping(&self.sys, name, of.as_ref());
                 Ok(other.and_then(|other| Other::new(other.what)))
@@ -174,8 +177,8 @@ impl Keeper<'_> {
         members: &[String],
     ) -> Result<Option<Other>, Failure> {
         for path in members.iter().filter(|path| record.desired.is_member(path)) {
-            if let Some(at) = mdadm::in_front(&self.sys, path)
-                && mdadm::is_on(&self.sys, self.runner, uuid, std::slice::from_ref(path))?
+            if mdadm::is_on(&self.sys, self.runner, uuid, std::slice::from_ref(path))?
+                && let Some(at) = mdadm::in_front(&self.sys, self.runner, path)?
             {
                 let what = format!(
                     "{path} has something in front of the superblock of {device}, as a partition table is (byte {at} is not zero): somebody may use \
@@ -320,8 +323,18 @@ impl Keeper<'_> {
     }
 
     /// Content with the label of what `step` makes and another UUID.
-    fn whose_content(&self, step: &BuildStep, device: &str, label: &str) -> Option<Other> {
+    fn whose_content(
+        &self,
+        record: &Record,
+        step: &BuildStep,
+        (device, label): (&str, &str),
+    ) -> Option<Other> {
         let wanted = uuid_made(&step.action)?;
+        if kind_made(&step.action) == Some("btrfs")
+            && let Some(spread) = self.spread(record, device, (label, wanted))
+        {
+            return Some(spread);
+        }
         let found = match undo::to_wipe(&self.sys, self.runner, device, label, None) {
             Ok(found) => found,
             Err(undo::Outcome::Left(what)) => return self.relabelled(device, (label, wanted), what),

@@ -34,6 +34,21 @@ fn an_array_that_lacks_a_member_says_which_and_how_to_go_on() {
 }
 
 #[test]
+fn what_an_array_carries_is_not_taken_for_something_in_front_of_it() {
+    for metadata in ["1.2", "1.1", "1.0", "0.90"] {
+        let (machine, desired) = applied(&format!("{MIRROR}\nmetadata = \"{metadata}\""));
+        machine.power_off();
+        let seen = machine.status();
+        assert!(
+            !seen.drift.iter().any(|drift| drift.contains("front") || drift.contains("/dev/zero")),
+            "{metadata}: {seen:?}"
+        );
+        machine.keep(|keeper| keeper.apply(desired.clone(), false, &[])).expect(metadata);
+        assert!(machine.shows_data(), "{metadata}");
+    }
+}
+
+#[test]
 fn a_mapping_of_somebody_s_is_neither_taken_for_it_nor_closed() {
     let machine = Machine::new();
     let desired = machine.desired(STACKS[1].1, Class::Persistent);

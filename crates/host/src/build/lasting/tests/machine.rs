@@ -2,6 +2,7 @@
 
 mod boot;
 mod programs;
+mod somebody;
 
 use super::super::*;
 use crate::command::{CommandError, Output};

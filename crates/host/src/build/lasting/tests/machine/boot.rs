@@ -5,6 +5,13 @@ use super::*;
 /// Bytes of what a device that was made begins with, and of the data after that.
 pub(super) const HEADER: usize = 4096;
 
+/// The first bytes of a member that shows what is in its array.
+const SHOWN: [u8; 2048] = {
+    let mut bytes = [0; 2048];
+    bytes[1024] = 1;
+    bytes
+};
+
 impl Machine {
     pub fn power_off(&self) {
         self.running.borrow_mut().clear();
@@ -183,7 +190,6 @@ impl Machine {
             fs::create_dir_all(path.parent().expect("has a parent")).expect("makes");
             fs::write(path, bytes).expect("writes");
         };
-        let node = |path: &str| write(path, b"");
         // What a device that was made reads as: a header's place, which blkid is asked about, and data.
         let is_written =
             |place: &str| ["data", "left"].iter().any(|kind| disks.contains_key(&format!("{kind}:{place}")));
@@ -205,7 +211,14 @@ impl Machine {
             if disks.contains_key(&format!("gone:{path}")) {
                 let _ = fs::remove_file(self.at(&path));
             } else {
-                node(&path);
+                // In these formats what is in the array begins at byte 0; a file system leaves the first of them alone.
+                let is_shown = disks.get(&format!("super:{path}")).is_some_and(|uuid| {
+                    let how = disks.get(&format!("how:{uuid}")).map_or("", String::as_str);
+                    let of_it = format!(":md:{uuid}");
+                    ["--metadata=1.0 ", "--metadata=0.90 "].iter().any(|option| how.contains(option))
+                        && disks.keys().any(|key| key.ends_with(&of_it))
+                });
+                write(&path, if is_shown { &SHOWN } else { b"" });
             }
         }
         let (mut mounts, mut swaps) = (String::new(), "Filename Type Size Used Priority\n".to_owned());

@@ -5,7 +5,7 @@ use super::*;
 /// Commands that change something.
 fn changes(program: &str, words: &[&str]) -> bool {
     match program {
-        "blkid" | "pvs" | "vgs" | "lvs" | "udevadm" => false,
+        "xfs_io" | "blkid" | "pvs" | "vgs" | "lvs" | "udevadm" => false,
         "mdadm" => !words[0].starts_with("--detail") && !words[0].starts_with("--examine"),
         "cryptsetup" => words[0] != "status" && !words.contains(&"--test-passphrase"),
         "xfs_repair" | "e2fsck" => false,
@@ -121,6 +121,7 @@ impl Machine {
                 let level = said("--level=", "Raid Level", "raid");
                 let [devices, chunk] = [("--raid-devices=", "Raid Devices"), ("--chunk=", "Chunk Size")]
                     .map(|(option, name)| said(option, name, ""));
+                let version = said("--metadata=", "Version", "");
                 let of = disks.get(&format!("copy:{last}")).map_or(last, String::as_str);
                 let members = how.split(' ').filter(|word| word.starts_with("/dev/disk"));
                 let (place, all) =
@@ -130,7 +131,7 @@ impl Machine {
                     "  Array UUID : {uuid}\n  Device UUID : of {of}\n  Device Role : Active device {place}\n  Array State : {table} ('A' == active)\n  \
                      Events : 17\n  Update Time : today\n  Checksum : 1 - correct\n"
                 );
-                (0, format!("MD_UUID={uuid}\n{level}{devices}{chunk}{superblock}"))
+                (0, format!("MD_UUID={uuid}\n{version}{level}{devices}{chunk}{superblock}"))
             }
             ("mdadm", "--create") => {
                 let (device, uuid) = (words[1].to_owned(), option("--uuid").expect("has a uuid"));
@@ -346,7 +347,7 @@ impl Machine {
                 self.running.borrow_mut().remove(&format!("crypt:{last}"));
                 (0, String::new())
             }
-            ("cryptsetup" | "mkfs.xfs" | "mkfs.ext4" | "mkswap", _) => {
+            ("cryptsetup" | "mkfs.xfs" | "mkfs.ext4" | "mkfs.btrfs" | "mkswap", _) => {
                 if !exists(last) || is_held(last) {
                     return fail("in use, or not there");
                 }
@@ -396,6 +397,7 @@ impl Machine {
                 self.running.borrow_mut().remove(&format!("swap:{last}"));
                 (0, String::new())
             }
+            ("xfs_io", _) => (0, "reserved blocks = 5120\navailable reserved blocks = 5120\n".to_owned()),
             ("mount", _) if words.iter().any(|word| word.contains("nosuchoption")) => {
                 fail("bad option: nosuchoption")
             }

@@ -22,33 +22,33 @@ go() { case=$1; shift; status=0; "$@" >said 2>&1 || status=$?; echo "CASE $case 
 const SCRIPT: &str = r#"
 backup() { case=$1; shift; go $case ebb attach root@127.0.0.1:/dev/ram0 --transport iscsi --name backup --encrypt key --mount /srv/backup -q "$@"; }
 backup first --header-backup header; echo precious >/srv/backup/file
-go detach ebb undo backup -q
+go detach ebb undo backup --kind attached -q
 # By what was noted of it.
-backup second; go second-data cat /srv/backup/file; ebb undo backup -q
+backup second; go second-data cat /srv/backup/file; ebb undo backup --kind attached -q
 # As another host, which knows nothing of it; then as somebody says, and by the copy of the header.
 rm -r /var/lib/ebbtide/attached
 backup unknown
 uuid=$(blkid -p -s UUID -o value /dev/ram0)
-backup told --carries $uuid; go told-data cat /srv/backup/file; ebb undo backup -q
+backup told --carries $uuid; go told-data cat /srv/backup/file; ebb undo backup --kind attached -q
 rm -r /var/lib/ebbtide/attached
-backup copy --header-backup header; go copy-data cat /srv/backup/file; ebb undo backup -q
+backup copy --header-backup header; go copy-data cat /srv/backup/file; ebb undo backup --kind attached -q
 # Another device has its name.
 dd if=/dev/ram0 of=kept bs=1M status=none; dd if=/dev/zero of=/dev/ram0 bs=1M count=20 conv=fsync status=none
 mkfs.ext4 -q -F /dev/ram0
 backup other
 go other-stays blkid -p -s TYPE -o value /dev/ram0
 dd if=kept of=/dev/ram0 bs=1M conv=fsync status=none
-backup back; go back-data cat /srv/backup/file; ebb undo backup -q
+backup back; go back-data cat /srv/backup/file; ebb undo backup --kind attached -q
 # What is not encrypted, in the same way.
 plain() { case=$1; shift; go $case ebb attach root@127.0.0.1:/dev/ram1 --transport iscsi --name plain --mount /srv/plain -q; }
-plain plain; echo plain >/srv/plain/file; ebb undo plain -q
-plain plain-again; go plain-data cat /srv/plain/file; ebb undo plain -q
+plain plain; echo plain >/srv/plain/file; ebb undo plain --kind attached -q
+plain plain-again; go plain-data cat /srv/plain/file; ebb undo plain --kind attached -q
 # What a design names as the kernel does is warned of when it is applied.
 ebb attach root@127.0.0.1:/dev/ram1 --transport iscsi --name plain -q
 device=$(readlink -f /dev/disk/by-id/scsi-*)
 printf 'name = "e"\n[volumes.v]\ndevice = "%s"\n[designs.d]\nlayout = "linear"\nmembers = ["v"]\nfilesystem = "ext4"\n[workloads.w]\nrw = "read"\nruntime = "1s"\n' $device >e.toml
 go numbered ebb apply e.toml --mount /srv/new --dry-run
-ebb undo plain -q
+ebb undo plain --kind attached -q
 echo all
 "#;
 

@@ -32,23 +32,32 @@ pub struct Superblock {
 }
 
 impl Superblock {
-    /// From what `mdadm --examine` prints of a member with metadata 1.x; nothing where that is none, or its sum is wrong.
+    /// From what `mdadm --examine` prints of a member; nothing where that is none, or its sum is wrong. One with metadata 0.90 has no uuid of its own:
+    /// its place stands for that.
     pub fn parse(text: &str) -> Option<Superblock> {
         let field = |key: &str| {
             text.lines().filter_map(|line| line.split_once(" : ")).find(|(name, _)| name.trim() == key)
         };
         let value = |key: &str| field(key).map(|(_, value)| value.trim().to_owned());
-        let checksum = value("Checksum")?;
-        let role = value("Device Role")?;
+        let checksum = value("Checksum")?.strip_suffix(" - correct")?.to_owned();
+        let (updated, events) = (value("Update Time")?, value("Events")?);
+        let Some(role) = value("Device Role") else {
+            let (array, (role, in_use)) = (value("UUID")?, old_table(text)?);
+            let member =
+                role.map_or_else(|| "spare".to_owned(), |place| format!("member {place} of {array}"));
+            // Early ones wrote the upper half of the number before a dot.
+            let events = events.rsplit('.').next()?.parse().ok()?;
+            return Some(Superblock { array, member, role, in_use, events, updated, checksum });
+        };
         let state = value("Array State")?;
         Some(Superblock {
             array: value("Array UUID")?,
             member: value("Device UUID")?,
             role: role.strip_prefix("Active device ").and_then(|place| place.parse().ok()),
             in_use: state.split(' ').next()?.chars().map(|place| place != '.').collect(),
-            events: value("Events")?.parse().ok()?,
-            updated: value("Update Time")?,
-            checksum: checksum.strip_suffix(" - correct")?.to_owned(),
+            events: events.parse().ok()?,
+            updated,
+            checksum,
         })
     }
 
@@ -71,6 +80,28 @@ impl Superblock {
     pub fn denies(&self, other: &Superblock) -> bool {
         other.role.is_some_and(|place| !self.has(place))
     }
+}
+
+/// The place of a member with metadata 0.90, and whether each place has one in use: rows of number, major and minor number, place, and words.
+fn old_table(text: &str) -> Option<(Option<usize>, Vec<bool>)> {
+    let places: usize =
+        text.lines().find_map(|line| line.trim().strip_prefix("Raid Devices : "))?.trim().parse().ok()?;
+    let (mut own, mut in_use) = (None, vec![false; places]);
+    let rows = text.lines().skip_while(|line| !line.contains("RaidDevice State")).skip(1);
+    for row in rows {
+        let mut words = row.split_whitespace();
+        let is_own = words.next() == Some("this");
+        let Some(place) = words.nth(3).and_then(|place| place.parse::<usize>().ok()) else {
+            continue;
+        };
+        let is_active = words.take_while(|word| !word.starts_with('/')).any(|word| word == "active");
+        match in_use.get_mut(place).filter(|_| is_active) {
+            Some(_) if is_own => own = Some(place),
+            Some(in_use) => *in_use = true,
+            None => {}
+        }
+    }
+    Some((own, in_use))
 }
 
 /// Why the members that are there are not run.
@@ -259,6 +290,17 @@ mod tests {
         assert_eq!((alone.role, alone.in_use.as_slice()), (None, &[true, false][..]));
         assert_eq!(Superblock::parse(&EXAMINED.replace("- correct", "- expected 00000000")), None);
         assert_eq!(Superblock::parse("mdadm: No md superblock detected on /dev/vdb.\n"), None);
+    }
+
+    #[test]
+    fn a_superblock_of_the_old_format_is_read_too() {
+        let read =
+            Superblock::parse(include_str!("../tests/outputs/mdadm-examine-090.txt")).expect("a superblock");
+        assert_eq!((read.role, read.in_use.as_slice(), read.events), (Some(0), &[true, true, false][..], 21));
+        assert_eq!(
+            (read.array.as_str(), read.checksum.as_str()),
+            ("e3f62b38:2e32fcf9:314491c8:d5e07b3e", "9899cf7c")
+        );
     }
 
     #[test]

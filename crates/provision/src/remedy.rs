@@ -38,6 +38,22 @@ pub(crate) fn lost(record: &Record, members: &[MemberStatus]) -> Option<String> 
     ))
 }
 
+/// The members of the array that `path` is in which were run without those in use: it may not run without the others.
+fn ran_with(record: &Record, seen: &[MemberSeen], path: &str) -> String {
+    let of_array = record.desired.build.steps.iter().find_map(|step| match &step.undo {
+        Some(BuildUndo::StopMd { members, .. }) if members.iter().any(|member| member == path) => {
+            Some(members)
+        }
+        _ => None,
+    });
+    let is_apart = |seen: &MemberSeen| matches!(seen.carries, Some(Carried::Apart(_)));
+    let members = record.desired.members.iter().zip(seen).filter(|(_, seen)| is_apart(seen));
+    let paths = members.map(|(member, _)| member.path.as_str());
+    let of_it =
+        paths.filter(|path| of_array.is_some_and(|of_array| of_array.iter().any(|other| other == path)));
+    of_it.collect::<Vec<_>>().join(" ")
+}
+
 /// What to do for the `members` of `record` that are not in use and do not come back by themselves: a sentence for each, one for all those of a host
 /// that is gone. Those of a host that was taken out on purpose need nothing. The array itself is not running where it is `missing`.
 pub(crate) fn remedies(
@@ -87,7 +103,8 @@ pub(crate) fn remedies(
                     }
                     (_, Some(Carried::Apart(when))) => format!(
                         "it was run without the members in use, last on {when}, so each side has data that the other has not. Compare them before \
-                         anything else: `mdadm --examine {path}`; and when {device} is stopped (`ebb undo {name}`), `mdadm --assemble --readonly --run /dev/md/apart {path}` shows what it has"
+                         anything else: `mdadm --examine {path}`; and when {device} is stopped (`ebb undo {name}`), `mdadm --assemble --readonly --run /dev/md/apart {}` shows what it has",
+                        ran_with(record, seen, path)
                     ),
                     (_, Some(Carried::Own)) => format!("`mdadm {device} --re-add {path}`"),
                     (_, Some(Carried::Nothing)) => format!("`mdadm {device} --add {path}`"),

@@ -30,7 +30,9 @@ impl Keeper<'_> {
         let is_cut_off = index.is_some_and(|index| record.begun > index && record.done <= index);
         let found = self.superblocks(&there)?;
         if let Some(apart) = sides(device, uuid, &found) {
-            return Err(Failure::Refused(format!("{device} is not started: {apart}")));
+            return Err(Failure::Refused(format!(
+                "{device} is not started: {apart}. After that run this again; what only the other has is not in the array then"
+            )));
         }
         has_enough(record, device, uuid, &there, &found)?;
         // Arrays that are members are started before this one.
@@ -130,7 +132,7 @@ fn sides(device: &str, uuid: &str, found: &[(&str, Superblock)]) -> Option<Strin
     Some(format!(
         "{} and {} were both run without the other, and neither has all. See what each has: \
          `mdadm --assemble --readonly --run /dev/md/apart --uuid={uuid} {}`, and stop it again. To go on with one of them: \
-         `mdadm --assemble --run {device} --uuid={uuid} {}`, and then run this again; what only the other has is not in the array then",
+         `mdadm --assemble --run {device} --uuid={uuid} {}`",
         told(one),
         told(other),
         side(other),

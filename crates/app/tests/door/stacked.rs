@@ -21,6 +21,13 @@ const REST: &str = "3s";
 
 impl Stacked {
     fn new() -> Stacked {
+        let stacked = Stacked::held();
+        stacked.run.signal("CONT");
+        stacked
+    }
+
+    /// Stopped while the file system is mounted, until somebody says CONT.
+    fn held() -> Stacked {
         let home = Home::new();
         home.write(
             "k.toml",
@@ -42,10 +49,15 @@ impl Stacked {
             if found.is_empty() { Err("none".to_owned()) } else { Ok(found) }
         });
         let place = until("its mount point", || {
+            run.signal("STOP");
             let found = Command::new("findmnt").args(["-no", "TARGET", &device]).output().unwrap();
             let place = PathBuf::from(String::from_utf8(found.stdout).unwrap().trim());
             // The trial's own file is there when it has been laid out.
-            if place.is_absolute() { Ok(place) } else { Err("none".to_owned()) }
+            if place.is_absolute() {
+                return Ok(place);
+            }
+            run.signal("CONT");
+            Err("none".to_owned())
         });
         Stacked { home, run, place, device, volume }
     }
@@ -76,12 +88,14 @@ fn cleanup(home: &Home, line: &str) -> (i32, String) {
 #[test]
 #[ignore = "requires root and loop devices"]
 fn a_mount_in_another_namespace_on_the_run_s_mount_point_outlives_it() {
-    let Stacked { home, run, place, .. } = Stacked::new();
+    // A namespace has a copy of the mounts: the run's is among them only while its trial lasts.
+    let Stacked { home, run, place, .. } = Stacked::held();
     let place = place.to_str().unwrap();
     let user = Program::python_apart(&format!(
         "subprocess.check_call(['umount', '{place}'])\n\
          subprocess.check_call(['mount', '-t', 'tmpfs', 'precious', '{place}'])"
     ));
+    run.signal("CONT");
     run.signal("INT");
     let output = run.wait();
     let why = "precious (tmpfs) is mounted on it in the mount namespace of process";

@@ -90,7 +90,7 @@ fn an_image_is_opened_by_its_name_and_judged_by_what_was_opened() {
     let said = on_host_with_image(
         &home,
         &device,
-        "reads bench rbd:rbd/vol1 --rw randread --runtime 50ms --json\n\
+        "reads bench rbd:rbd/vol1 --rw randread --io_size 64k --json\n\
          unnamed run unnamed.toml --destroy\n\
          other run other.toml --destroy\n\
          unsaid bench rbd:rbd/vol1 --rw write --size 1m\n\
@@ -98,7 +98,7 @@ fn an_image_is_opened_by_its_name_and_judged_by_what_was_opened() {
          export export rbd:rbd/vol1 --dry-run --client nqn.2014-08.org.nvmexpress:uuid:1\n\
          volumes volumes rbd:rbd/vol1\n\
          second map 1 vol1\n\
-         ambiguous bench rbd:rbd/vol1 --rw read --runtime 50ms\n\
+         ambiguous bench rbd:rbd/vol1 --rw read --io_size 64k\n\
          twice bench /dev/rbd0 --rw write --size 1m --destroy\n\
          first unmap 1\n\
          apply apply named.toml --destroy --dry-run\n",

@@ -324,7 +324,7 @@ impl Keeper<'_> {
             return Ok(Some(other.what));
         }
         Ok(match group {
-            Some(group) if self.has_other_volumes(record, group)? => {
+            Some(group) if erases && self.has_other_volumes(record, group)? => {
                 Some(format!("the volume group {group} has logical volumes that are not this array's"))
             }
             _ => None,
@@ -332,15 +332,13 @@ impl Keeper<'_> {
     }
 
     fn has_other_volumes(&self, record: &Record, group: &str) -> Result<bool, Failure> {
-        let own_is_there =
-            record.desired.build.steps.iter().try_fold(false, |found, step| match &step.undo {
-                // Of another group of this array's it says nothing.
-                Some(BuildUndo::RemoveLv { volume }) if lvm::parts(volume).0 == group => {
-                    Ok(found || lvm::is_there(self.runner, volume)?)
-                }
-                _ => Ok::<bool, Failure>(found),
-            })?;
-        Ok(!own_is_there && !lvm::logical(self.runner, group)?.is_empty())
+        let is_own = |name: &str| {
+            record.desired.build.steps.iter().any(|step| match &step.undo {
+                Some(BuildUndo::RemoveLv { volume }) => lvm::parts(volume) == (group, name),
+                _ => false,
+            })
+        };
+        Ok(lvm::logical(self.runner, group)?.iter().any(|volume| !is_own(&volume.name)))
     }
 
     /// Puts `undo`'s step back; whether it was left, because something there is somebody's.

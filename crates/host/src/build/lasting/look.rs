@@ -10,7 +10,7 @@ use crate::probe::tables;
 use crate::sys::md::Synced;
 use crate::{at_work, sys};
 use ebbtide_model::plan::build::{BuildAction, BuildStep, BuildUndo};
-use ebbtide_model::shown::Shown;
+use ebbtide_model::shown::{Shown, one_line};
 use ebbtide_provision::copies::Superblock;
 use ebbtide_provision::status::{Activity, ArraySeen};
 use ebbtide_provision::{AtWork, Desired, Member, Phase, Record};
@@ -343,6 +343,8 @@ impl Keeper<'_> {
             let step = (at_work.command == APPLY).then(|| self.at_step(record, &steps)).flatten();
             AtWork { step, ..at_work }
         });
+        // Names of others' are in it.
+        let drift = drift.iter().map(|drift| one_line(drift).into_owned()).collect();
         let elsewhere = elsewhere && !missing;
         let short = if elsewhere { self.short(desired) } else { 0 };
         Ok(ArraySeen { members, doing, drift, missing, elsewhere, short, at_work })

@@ -8,7 +8,7 @@ use crate::build::{BuildError, lvm, mdadm, run, undo};
 use crate::sys;
 use ebbtide_door::own;
 use ebbtide_model::plan::build::{BuildStep, BuildUndo, LASTING_LVM_CONFIG, QueueAttribute};
-use ebbtide_model::shown::{Shown, excerpt};
+use ebbtide_model::shown::{Shown, excerpt, one_line};
 use ebbtide_provision::{Initramfs, Phase, Record};
 use std::path::{Path, PathBuf};
 
@@ -21,6 +21,8 @@ pub struct Undone {
     pub files: usize,
     /// What was left alone, and why.
     pub left: Vec<String>,
+    /// Whether anything of it was begun to be made, before.
+    pub was_begun: bool,
 }
 
 impl Keeper<'_> {
@@ -121,6 +123,8 @@ impl Keeper<'_> {
             undone.files += self.lvm_copies(&record, &kept)?;
         }
         self.forget(&record)?;
+        undone.left = undone.left.iter().map(|left| one_line(left).into_owned()).collect();
+        undone.was_begun = before.begun > 0;
         Ok(undone)
     }
 

@@ -9,6 +9,7 @@ use crate::probe::tables::{self, Mount, Swap};
 use crate::sys;
 use ebbtide_model::guard::{Reason, Refusal, RefusalKind};
 use ebbtide_model::plan::build::BuildUndo;
+use ebbtide_model::shown::one_line;
 use ebbtide_model::units::Bytes;
 use ebbtide_provision::Record;
 use std::path::Path;
@@ -63,7 +64,8 @@ impl Keeper<'_> {
                 .iter()
                 .filter(|holder| !running.iter().any(|own| own.name == **holder) && !is_part(holder))
                 .map(|holder| {
-                    called(holder).map_or(format!("/dev/{holder}"), |name| format!("/dev/mapper/{name}"))
+                    called(holder)
+                        .map_or(format!("/dev/{holder}"), |name| format!("/dev/mapper/{}", one_line(&name)))
                 })
                 .collect();
             if !by.is_empty() {

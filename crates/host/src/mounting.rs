@@ -2,7 +2,7 @@
 
 use crate::probe::tables::{self, FstabLine};
 use crate::sys::{self, Sys};
-use ebbtide_model::shown::Shown;
+use ebbtide_model::shown::{Shown, one_line};
 use ebbtide_provision::files::FSTAB;
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
@@ -17,7 +17,7 @@ pub struct Unfit {
 
 impl Unfit {
     fn new(path: &Path, what: String) -> Unfit {
-        Unfit { path: path.to_owned(), what }
+        Unfit { path: path.to_owned(), what: one_line(&what).into_owned() }
     }
 }
 

@@ -1,5 +1,6 @@
 //! May this be written? The question and its answers as data; the host crate answers it, the door asks.
 
+use crate::shown::one_line;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::Path;
@@ -114,10 +115,10 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Every reason with the way out of it, without the path.
+    /// Every reason with the way out of it, without the path: on one line, as mount points and labels are others' text.
     pub fn reasons_in_words(&self) -> String {
         let words = |reason: &Reason| format!("{} ({})", reason.what, reason.remedy);
-        self.reasons.iter().map(words).collect::<Vec<_>>().join("; ")
+        one_line(&self.reasons.iter().map(words).collect::<Vec<_>>().join("; ")).into_owned()
     }
 }
 

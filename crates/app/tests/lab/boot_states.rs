@@ -72,7 +72,7 @@ fn told(script: String) -> String {
 }
 
 /// What a disk may carry, and what is said of it. A `system` is mounted; of a kind it is left alone.
-const KINDS: [(&str, &str); 10] = [
+const KINDS: [(&str, &str); 11] = [
     ("blank", "is blank"),
     ("foreign", "carries ext4"),
     // Two disks with this are clones of each other.
@@ -83,6 +83,8 @@ const KINDS: [(&str, &str); 10] = [
     ("hidden", "is not zeros"),
     ("raw", "is not zeros"),
     ("last", "is not zeros"),
+    // Nothing is on it, and somebody has a loop device over it.
+    ("looped", "is made of it"),
     ("swap", "carries swap"),
     ("system", "in use (/mnt)"),
 ];
@@ -219,11 +221,12 @@ impl State {
 const FUNCTIONS: &str = r#"
 set -u
 export DM_DISABLE_UDEV=1 MDADM_NO_UDEV=1
-modprobe raid0; modprobe raid1; modprobe raid456; modprobe ext4
+modprobe raid0; modprobe raid1; modprobe raid456; modprobe ext4; modprobe loop
 mkdir -p /dev/disk/by-id /run/images /srv /run/real /usr/local/sbin /etc/mdadm
 printf '#!/bin/sh\necho made >>/run/initramfs\n' >/usr/local/sbin/update-initramfs; chmod +x /usr/local/sbin/update-initramfs
 off() {
     mount | awk '$3 == "/srv/at/data" || $3 == "/mnt" { print $3 }' | xargs -r -n 1 umount
+    losetup -D
     for md in /sys/block/md*; do [ ! -e $md/md ] || mdadm -q --stop /dev/${md##*/} 2>/dev/null; done
     rm -rf /dev/md /run/blkid
 }
@@ -239,6 +242,7 @@ give() {
     case $1 in
         system) mount -o ro,noload /dev/ubd$2 /mnt ;;
         running) mdadm -q --assemble --run --readonly /dev/md126 /dev/ubd$2 ;;
+        looped) losetup -f /dev/ubd$2 ;;
         parted) partx -d /dev/ubd$2 2>/dev/null ;;
     esac
 }
@@ -269,7 +273,7 @@ later() {
     sh /run/made | grep -q 'has its lines already, and it is not mounted' || echo unmounted
     mount /srv/at/data; cat /srv/at/data/file
 }
-keep a blank
+keep a blank; keep a looped
 mkfs.ext4 -q -F /dev/ubda; keep a foreign; keep a system; give blank a
 mdadm -q --create /dev/md/old --run --level=1 --metadata=1.2 --raid-devices=2 --assume-clean /dev/ubda /dev/ubdb; mkfs.ext4 -q -F /dev/md/old; off; keep a half; keep a running
 give blank a; echo 'start=2048' | sfdisk -q --no-reread --label gpt /dev/ubda; partx -d /dev/ubda 2>/dev/null; keep a parted

@@ -70,18 +70,25 @@ pub(super) fn physical(runner: &dyn Runner) -> Result<Vec<Physical>, BuildError>
 pub(super) struct Logical {
     pub(super) name: String,
     pub(super) uuid: String,
-    /// The volume in its group of which it is a snapshot; empty where it is none.
-    pub(super) origin: String,
 }
 
 /// The logical volumes of the group `name`.
 pub(super) fn logical(runner: &dyn Runner, name: &str) -> Result<Vec<Logical>, BuildError> {
-    let rows = select(runner, "lvs", "lv_name,lv_uuid,origin", &format!("vg_name={name}"))?;
+    let rows = select(runner, "lvs", "lv_name,lv_uuid", &format!("vg_name={name}"))?;
     let read = |mut row: BTreeMap<String, String>| {
         let mut field = |name: &str| row.remove(name).unwrap_or_default();
-        Logical { name: field("lv_name"), uuid: field("lv_uuid"), origin: field("origin") }
+        Logical { name: field("lv_name"), uuid: field("lv_uuid") }
     };
     Ok(rows.into_iter().map(read).collect())
+}
+
+/// Names of the snapshots of the logical volume `volume`, thin ones too, in brackets where LVM hides them.
+pub(super) fn snapshots(runner: &dyn Runner, volume: &str) -> Result<Vec<String>, BuildError> {
+    let (group, name) = parts(volume);
+    let selection = format!("vg_name={group}");
+    let rows = report(runner, "lvs", "lv_name,origin", &["--all", "--select", &selection])?;
+    let of_it = rows.into_iter().filter(|row| row.get("origin").is_some_and(|origin| origin == name));
+    Ok(of_it.filter_map(|mut row| row.remove("lv_name")).collect())
 }
 
 /// Removes the physical volume with `uuid` from whatever device has it; whether one has.

@@ -12,7 +12,7 @@ use ebbtide_door::{own, read};
 use ebbtide_model::guard::{Reason, Refusal, RefusalKind};
 use ebbtide_model::journal::FileId;
 use ebbtide_model::plan::build::{BuildUndo, MOUNTS, Mounted, Opened};
-use ebbtide_model::shown::Shown;
+use ebbtide_model::shown::{Shown, one_line};
 use rustix::fs::{SeekFrom, seek};
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -264,7 +264,7 @@ fn below(sys: &Sys, runner: &dyn Runner, name: &str) -> io::Result<Option<(File,
 }
 
 fn content(device: &str, carried: Option<Content>) -> Option<String> {
-    Some(match carried? {
+    let what = match carried? {
         Content::Signature(Signature { kind, label: Some(label), .. }) => {
             format!("{device} carries {kind} with the label {label}")
         }
@@ -272,7 +272,8 @@ fn content(device: &str, carried: Option<Content>) -> Option<String> {
         Content::PartitionTable(kind) => format!("{device} carries a partition table ({kind})"),
         Content::Unknown(why) => format!("what {device} carries cannot be told: {why}"),
         Content::Nothing => return None,
-    })
+    };
+    Some(one_line(&what).into_owned())
 }
 
 fn wipe(
@@ -350,10 +351,11 @@ pub(super) fn mounted(
         Some(mount) if is_there(&mount) && is_ours(mount) => Ok(None),
         Some(mount) if has_ours => Err(BuildError::Path {
             path: mountpoint.to_owned(),
-            what: format!(
+            what: one_line(&format!(
                 "{} ({}) is mounted over it on {}; unmount that first",
                 mount.source, mount.fstype, mount.mountpoint
-            ),
+            ))
+            .into_owned(),
         }),
         Some(mount) if is_there(&mount) => {
             let what = match from {
@@ -361,7 +363,7 @@ pub(super) fn mounted(
                 None => "and the journal does not say what the run mounted".to_owned(),
             };
             let what = format!("{} ({}) is mounted there, {what}", mount.source, mount.fstype);
-            Ok(Some(Outcome::Left(what)))
+            Ok(Some(Outcome::Left(one_line(&what).into_owned())))
         }
         _ => Ok(Some(Outcome::Before)),
     }

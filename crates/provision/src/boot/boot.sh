@@ -63,6 +63,10 @@ content() {
     for other in "$at/${1##*/}"* "$at/holders/"*; do
         [ ! -e "$other/dev" ] || echo "${other##*/} is made of it"
     done
+    # Of a loop device no holder tells, and it claims nothing.
+    for other in /sys/block/loop*/loop/backing_file; do
+        [ "$(readlink -f "$(cat "$other" 2>/dev/null)")" != "$1" ] || echo "$(echo "$other" | cut -d / -f 4) is made of it"
+    done
     found=$(blkid -p -o export "$1" 2>/dev/null)
     # Status 2: nothing that it knows. Others: two formats at once, or a disk that cannot be read.
     case $? in

@@ -222,6 +222,7 @@ impl Keeper<'_> {
                     // Whether the others may be run without it is judged.
                     break;
                 }
+                let path = Path::new(&path).shown();
                 return Err(Failure::Refused(format!(
                     "{path} is not there after {} s: {name} is left as it is",
                     patience.as_secs()

@@ -10,7 +10,7 @@ use crate::probe::tables;
 use crate::sys::md::Synced;
 use crate::{at_work, sys};
 use ebbtide_model::plan::build::{BuildAction, BuildStep, BuildUndo};
-use ebbtide_model::shown::Shown;
+use ebbtide_model::shown::{Shown, one_line};
 use ebbtide_provision::copies::Superblock;
 use ebbtide_provision::status::{Activity, ArraySeen};
 use ebbtide_provision::{AtWork, Desired, Member, Phase, Record};
@@ -343,6 +343,8 @@ impl Keeper<'_> {
             let step = (at_work.command == APPLY).then(|| self.at_step(record, &steps)).flatten();
             AtWork { step, ..at_work }
         });
+        // Names of others' are in it.
+        let drift = drift.iter().map(|drift| one_line(drift).into_owned()).collect();
         let elsewhere = elsewhere && !missing;
         let short = if elsewhere { self.short(desired) } else { 0 };
         Ok(ArraySeen { members, doing, drift, missing, elsewhere, short, at_work })
@@ -492,7 +494,7 @@ impl Keeper<'_> {
             });
             // Who holds a member of an array that does not use it is somebody else.
             let held = !is_of_md && !sys::names(&place.join("holders")).is_empty();
-            let used = held || self.is_used_itself(record, member);
+            let used = held || self.is_used_itself(record, member) || self.is_in_whole_volume(desired, member);
             let state = match used {
                 _ if !self.answers(&name) => MemberState::Unreachable,
                 true => MemberState::InUse,
@@ -531,6 +533,21 @@ impl Keeper<'_> {
             .collect();
         let is_ahead = running.iter().all(|running| running.events < found.events);
         (!running.is_empty() && (is_ahead || found.ran_without(running.iter()))).then_some(found.updated)
+    }
+
+    /// Whether `member` is in a group whose volume runs and has no copies: it could not run without any that it is on, and somebody may have made it
+    /// smaller.
+    fn is_in_whole_volume(&self, desired: &Desired, member: &Member) -> bool {
+        let stands = |step: &BuildStep| matches!(self.there(step), Ok(StepState::Stands));
+        let is_whole = |action: &BuildAction| {
+            let BuildAction::Run { arguments, .. } = action else { return false };
+            arguments.windows(2).any(|pair| pair[0] == "--type" && matches!(&*pair[1], "linear" | "striped"))
+        };
+        let has = |is_wanted: &dyn Fn(&BuildStep) -> bool| {
+            desired.build.steps.iter().any(|step| is_wanted(step) && stands(step))
+        };
+        has(&|step| matches!(&step.undo, Some(BuildUndo::RemovePv { device, .. }) if *device == member.path))
+            && has(&|step| matches!(step.undo, Some(BuildUndo::RemoveLv { .. })) && is_whole(&step.action))
     }
 
     /// Whether something is mounted from the member itself, or swapped to.

@@ -8,7 +8,7 @@ use crate::build::{BuildError, lvm, mdadm, run, undo};
 use crate::sys;
 use ebbtide_door::own;
 use ebbtide_model::plan::build::{BuildStep, BuildUndo, LASTING_LVM_CONFIG, QueueAttribute};
-use ebbtide_model::shown::{Shown, excerpt};
+use ebbtide_model::shown::{Shown, excerpt, one_line};
 use ebbtide_provision::{Initramfs, Phase, Record};
 use std::path::{Path, PathBuf};
 
@@ -21,6 +21,8 @@ pub struct Undone {
     pub files: usize,
     /// What was left alone, and why.
     pub left: Vec<String>,
+    /// Whether anything of it was begun to be made, before.
+    pub was_begun: bool,
 }
 
 impl Keeper<'_> {
@@ -121,6 +123,8 @@ impl Keeper<'_> {
             undone.files += self.lvm_copies(&record, &kept)?;
         }
         self.forget(&record)?;
+        undone.left = undone.left.iter().map(|left| one_line(left).into_owned()).collect();
+        undone.was_begun = before.begun > 0;
         Ok(undone)
     }
 
@@ -324,7 +328,7 @@ impl Keeper<'_> {
             return Ok(Some(other.what));
         }
         Ok(match group {
-            Some(group) if self.has_other_volumes(record, group)? => {
+            Some(group) if erases && self.has_other_volumes(record, group)? => {
                 Some(format!("the volume group {group} has logical volumes that are not this array's"))
             }
             _ => None,
@@ -332,15 +336,13 @@ impl Keeper<'_> {
     }
 
     fn has_other_volumes(&self, record: &Record, group: &str) -> Result<bool, Failure> {
-        let own_is_there =
-            record.desired.build.steps.iter().try_fold(false, |found, step| match &step.undo {
-                // Of another group of this array's it says nothing.
-                Some(BuildUndo::RemoveLv { volume }) if lvm::parts(volume).0 == group => {
-                    Ok(found || lvm::is_there(self.runner, volume)?)
-                }
-                _ => Ok::<bool, Failure>(found),
-            })?;
-        Ok(!own_is_there && !lvm::logical(self.runner, group)?.is_empty())
+        let is_own = |name: &str| {
+            record.desired.build.steps.iter().any(|step| match &step.undo {
+                Some(BuildUndo::RemoveLv { volume }) => lvm::parts(volume) == (group, name),
+                _ => false,
+            })
+        };
+        Ok(lvm::logical(self.runner, group)?.iter().any(|volume| !is_own(&volume.name)))
     }
 
     /// Puts `undo`'s step back; whether it was left, because something there is somebody's.

@@ -9,6 +9,7 @@ use crate::probe::tables::{self, Mount, Swap};
 use crate::sys;
 use ebbtide_model::guard::{Reason, Refusal, RefusalKind};
 use ebbtide_model::plan::build::BuildUndo;
+use ebbtide_model::shown::one_line;
 use ebbtide_model::units::Bytes;
 use ebbtide_provision::Record;
 use std::path::Path;
@@ -63,7 +64,8 @@ impl Keeper<'_> {
                 .iter()
                 .filter(|holder| !running.iter().any(|own| own.name == **holder) && !is_part(holder))
                 .map(|holder| {
-                    called(holder).map_or(format!("/dev/{holder}"), |name| format!("/dev/mapper/{name}"))
+                    called(holder)
+                        .map_or(format!("/dev/{holder}"), |name| format!("/dev/mapper/{}", one_line(&name)))
                 })
                 .collect();
             if !by.is_empty() {
@@ -72,10 +74,19 @@ impl Keeper<'_> {
         }
         for undo in undos() {
             let BuildUndo::RemoveLv { volume } = undo else { continue };
-            let (group, name) = lvm::parts(volume);
-            let snapshots =
-                lvm::logical(self.runner, group)?.into_iter().filter(|found| found.origin == name);
-            let snapshots: Vec<String> = snapshots.map(|found| format!("{group}/{}", found.name)).collect();
+            let (group, _) = lvm::parts(volume);
+            let snapshots: Vec<String> = lvm::snapshots(self.runner, volume)?
+                .into_iter()
+                .map(|name| format!("{group}/{name}"))
+                .collect();
+            // LVM hides those that go into it.
+            if let Some(hidden) = snapshots.iter().find(|snapshot| snapshot.ends_with(']')) {
+                let why = format!(
+                    "{hidden} is to be merged into it, when it is activated next: unmount it, `lvchange --activate n {volume}`, \
+                     `lvchange --activate y {volume}`, and wait until `lvs --all {group}` does not list it"
+                );
+                return refuse(&format!("/dev/{volume}"), &why);
+            }
             if let Some(first) = snapshots.first() {
                 let why = format!(
                     "{} is a snapshot of it: `lvremove {first}` if nothing needs it",
@@ -85,13 +96,23 @@ impl Keeper<'_> {
             }
         }
         self.refuse_swapped(&undos().collect::<Vec<_>>(), &desired.name)?;
-        // Mounts are judged above, and so is what stands on it: of what has its name.
+        // Mounts are judged above, and so is what stands on it: of what has its name. Of others of ours that are on it those are asked.
         let is_mounted = undos().any(|undo| matches!(undo, BuildUndo::Unmount { .. }));
-        for Running { device, is_named, .. } in
-            running.iter().filter(|found| found.made == desired.build.device)
-        {
+        let is_below = |found: &Running| {
+            let holders = sys::names(&self.sys.sys.join("class/block").join(&found.name).join("holders"));
+            running.iter().any(|own| holders.contains(&own.name))
+        };
+        for Running { device, made, is_named, .. } in running.iter().filter(|found| !is_below(found)) {
+            let is_swap = undos().any(|undo| {
+                let BuildUndo::SwapOff { device: of, label } = undo else { return false };
+                of == made && self.swaps(label).iter().any(|swap| self.is_same(swap, of))
+            });
             let mut reasons = judge::losers_of_device(&self.sys, device);
-            reasons.retain(|reason| reason.kind != RefusalKind::Mounted || !is_mounted || !is_named);
+            reasons.retain(|reason| match reason.kind {
+                RefusalKind::Mounted => !is_mounted || !is_named,
+                RefusalKind::Swap => !is_swap,
+                _ => true,
+            });
             if !reasons.is_empty() {
                 return refuse(device, &Refusal { path: device.clone(), reasons }.reasons_in_words());
             }

@@ -61,6 +61,42 @@ fn what_is_frozen_or_suspended_is_told_and_nothing_is_begun() {
 }
 
 #[test]
+fn a_name_of_somebody_s_cannot_break_a_line_nor_move_the_cursor() {
+    let (machine, _) = applied(MIRROR, Class::Persistent);
+    let (number, kind) = machine.mounted();
+    // The table of mounts writes a line break as \\012.
+    machine.mount_also((&number, &kind), "/mnt/a\\012b\u{1b}[2J", "/dev/md/data");
+    let error = not_undone(&machine, true);
+    assert!(!error.contains(['\n', '\u{1b}']) && error.contains("/mnt/a\\nb\\x1b[2J"), "{error}");
+    machine.unmount_also();
+    machine.stop("mount:");
+    machine.mount_also(("9:99", "ext4"), "/srv/data", "/dev/\u{1b}[31mtheirs");
+    let seen = machine.status();
+    assert!(!seen.drift.iter().any(|drift| drift.contains('\u{1b}')), "{seen:?}");
+    assert!(
+        seen.drift.iter().any(|drift| drift.contains("/dev/\\x1b[31mtheirs (ext4) is mounted there")),
+        "{seen:?}"
+    );
+}
+
+#[test]
+fn an_undo_of_what_was_never_begun_says_so() {
+    let machine = Machine::new();
+    let desired = machine.desired(MIRROR, Class::Persistent);
+    machine.die_in(0, super::machine::Torn::Before);
+    let killed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        machine.keep(|keeper| keeper.apply(desired.clone(), false, &[]))
+    }));
+    assert!(killed.is_err());
+    machine.live();
+    let begun = machine.record().expect("is there").begun > 0;
+    let undone = machine.keep(|keeper| keeper.undo("data", false)).expect("undoes");
+    assert_eq!((undone.was_begun, undone.steps, undone.files), (begun, 0, 0));
+    let (machine, _) = applied(MIRROR, Class::Persistent);
+    assert!(machine.keep(|keeper| keeper.undo("data", false)).expect("undoes").was_begun);
+}
+
+#[test]
 fn swap_that_memory_cannot_take_up_stays_on() {
     let (machine, _) = applied(STACKS[3].1, Class::Persistent);
     machine.swaps_out(900, 800);

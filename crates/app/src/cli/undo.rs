@@ -183,27 +183,15 @@ fn array(args: &UndoArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     }
     let done = keeping::with(globals, &control.stop, |keeper| keeper.undo(name, args.destroy))
         .map_err(CliError::failed)?;
-<<<<<<< HEAD
-    let mut text = format!(
-        "{name}: taken away ({}, {})\n",
-        format_count(done.steps as u64, "step"),
-        format_count(done.files as u64, "file")
-    );
-    if !args.destroy && done.left.is_empty() {
-=======
-    let (steps, files) = (undone.steps as u64, undone.files as u64);
-    let is_nothing = !undone.was_begun && steps == 0 && files == 0;
+    let (steps, files) = (done.steps as u64, done.files as u64);
+    let is_nothing = !done.was_begun && steps == 0 && files == 0;
     let mut text = match is_nothing {
-        true => format!("{}: nothing of it was made; its record is removed\n", args.name),
-        false => format!(
-            "{}: taken away ({}, {})\n",
-            args.name,
-            format_count(steps, "step"),
-            format_count(files, "file")
-        ),
+        true => format!("{name}: nothing of it was made; its record is removed\n"),
+        false => {
+            format!("{name}: taken away ({}, {})\n", format_count(steps, "step"), format_count(files, "file"))
+        }
     };
-    if !args.destroy && undone.left.is_empty() && !is_nothing {
->>>>>>> b3ab7ae19a3f22b885414da6c661862f11e6ee05
+    if !args.destroy && done.left.is_empty() && !is_nothing {
         text += "its volumes keep their data; an array on them may be started again at the next boot. `ebb apply` takes them into use again, \
                  `ebb undo --destroy` would have erased them\n";
     }

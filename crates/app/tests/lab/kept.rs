@@ -61,7 +61,7 @@ undo() { ebb undo data "$@"; }
 # Stops everything, whatever it is, and gives members back as new.
 off() { umount /data; cryptsetup close data; vgchange -qan; for md in data data_1 data_2; do
     patiently stopped $md # udev may look at it still
-done; } >/dev/null 2>&1
+done; udevadm settle; } >/dev/null 2>&1 # or it takes away the name of the next array
 stopped() { [ ! -e /dev/md/$1 ] || mdadm -q --stop /dev/md/$1; }
 fresh() { off; for d in a b c d; do blkdiscard -f /dev/ubd$d || dd if=/dev/zero of=/dev/ubd$d bs=1M; done 2>/dev/null; rm -rf /var/lib/ebbtide /etc/crypttab; : >/etc/fstab; }
 # Waits until a command succeeds, for three minutes at most.
@@ -78,7 +78,7 @@ synced() { patiently is_synced; }
 gone() { patiently mdadm -q --stop /dev/md/$1; }
 rows() { yes 'PRECIOUS ROW' | dd of=$1 bs=1M count=3 iflag=fullblock conv=fsync status=none; }
 count() { grep -a -c 'PRECIOUS ROW' $1; }
-md() { mdadm -q --assemble /dev/md/data /dev/ubda /dev/ubdb; }
+md() { mdadm -q --assemble /dev/md/data /dev/ubda /dev/ubdb; udevadm settle; }
 "#;
 
 /// What `script` says of each case in a guest with four disks.

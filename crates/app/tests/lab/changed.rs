@@ -134,7 +134,7 @@ advised() { sed -n "s/.*$1: \`\([^\`]*\)\`.*/\1/p" /run/said; }
 whole() { apply mirror >/dev/null; synced; }
 closed() { ! cryptsetup status data; }
 fresh; whole; echo kept >/data/file; off; cat /dev/ubda >/dev/ubdc; cat /dev/ubdb >/dev/ubdd
-mdadm -q --assemble --run /dev/md/data /dev/ubdc /dev/ubdd; mount /dev/md/data /data
+mdadm -q --assemble --run /dev/md/data /dev/ubdc /dev/ubdd; udevadm settle; mount /dev/md/data /data
 go copy ebb status; go copy-apply apply mirror --destroy; go copy-undo undo --destroy; go copy-kept cat /data/file; go copy-again apply mirror --destroy
 off; for d in a b c d; do go copy-$d mdadm --examine /dev/ubd$d; done
 fresh; whole; mdadm -q /dev/md/data --add /dev/ubdc; mdadm -q --grow /dev/md/data --raid-devices=3; synced
@@ -150,7 +150,7 @@ go group-new apply striped; go group-destroy apply striped --destroy; go group-k
 vgremove -qq -ff -y data; go group-called apply striped; vgrename -q old data; go group-back apply striped; go group-file cat /data/file
 lvreduce -qq -f -y -l -4 data/data; lvcreate -qq -y -s -l 4 -n snap data/data; go snapshot undo --destroy; go snapshot-mounted mountpoint /data; go snapshot-apply apply striped
 fresh; whole; off
-alone() { mdadm -q --assemble --run /dev/md/alone /dev/ubd$1; mount /dev/md/alone /mnt; echo $1 >/mnt/alone; umount /mnt; gone alone; }
+alone() { mdadm -q --assemble --run /dev/md/alone /dev/ubd$1; udevadm settle; mount /dev/md/alone /mnt; echo $1 >/mnt/alone; umount /mnt; gone alone; }
 alone a; alone b; go split apply mirror; run=$(advised 'To go on with one of them'); go split-none cat /proc/mdstat; $run; go split-run apply mirror
 look=$(sed -n "s/.*, \`\(mdadm --assemble --readonly [^\`]*\)\`.*/\1/p" /run/said); go split-kept cat /data/alone; undo >/dev/null
 $look; mount -o ro,noload /dev/md/apart /mnt; go split-look cat /mnt/alone; umount /mnt; gone apart; go split-again apply mirror

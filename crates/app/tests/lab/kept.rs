@@ -53,7 +53,7 @@ const DESIGNS: [(&str, &str); 23] = [
 
 /// Functions of the guests' scripts. What is written to `/` is the guest's own.
 const PREPARE: &str = r#"
-exec 2>&1
+exec 2>&1 3>&1
 export PATH=/usr/local/bin:EBB:$PATH HOME=/run/home
 modprobe -a raid0 raid1 raid10 raid456 dm-mod dm-raid dm-crypt ext4 xfs
 mkdir -p /dev/disk/by-id /etc/mdadm /etc/udev/rules.d /run/home /data
@@ -67,14 +67,15 @@ apply() { design=$1; shift; at=/data; case $design in raw*|four*) at= ;; esac; e
 undo() { ebb undo data "$@"; }
 # Stops everything, whatever it is, and gives members back as new.
 off() { umount /data; cryptsetup close data; vgchange -qan; for md in data data_1 data_2; do
-    tries=0; until [ ! -e /dev/md/$md ] || mdadm -q --stop /dev/md/$md || [ $((tries += 1)) = 30 ]; do sleep 0.1; done # udev may look at it still
-done; } >/dev/null 2>&1
+    patiently stopped $md # udev may look at it still
+done; udevadm settle; } >/dev/null 2>&1 # or it takes away the name of the next array
+stopped() { [ ! -e /dev/md/$1 ] || mdadm -q --stop /dev/md/$1; }
 fresh() { off; for d in a b c d; do blkdiscard -f /dev/ubd$d || dd if=/dev/zero of=/dev/ubd$d bs=1M; done 2>/dev/null; rm -rf /var/lib/ebbtide /etc/crypttab; : >/etc/fstab; }
 # Waits until a command succeeds, for three minutes at most.
 patiently() {
     tries=0
     until "$@"; do
-        [ $((tries += 1)) -lt 1800 ] || { echo "waited in vain for: $*"; cat /proc/mdstat; exit 1; }
+        [ $((tries += 1)) -lt 1800 ] || { { echo "waited in vain for: $*"; cat /proc/mdstat; } >&3; exit 1; }
         sleep 0.1
     done
 }
@@ -84,7 +85,7 @@ synced() { patiently is_synced; }
 gone() { patiently mdadm -q --stop /dev/md/$1; }
 rows() { yes 'PRECIOUS ROW' | dd of=$1 bs=1M count=3 iflag=fullblock conv=fsync status=none; }
 count() { grep -a -c 'PRECIOUS ROW' $1; }
-md() { mdadm -q --assemble /dev/md/data /dev/ubda /dev/ubdb; }
+md() { mdadm -q --assemble /dev/md/data /dev/ubda /dev/ubdb; udevadm settle; }
 "#;
 
 /// What `script` says of each case in a guest with four disks.

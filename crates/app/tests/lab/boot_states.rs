@@ -84,7 +84,7 @@ const KINDS: [(&str, &str); 11] = [
     ("raw", "is not zeros"),
     ("last", "is not zeros"),
     // Nothing is on it, and somebody has a loop device over it.
-    ("looped", "is made of it"),
+    ("looped", "loop is made of it"),
     ("swap", "carries swap"),
     ("system", "in use (/mnt)"),
 ];
@@ -182,7 +182,7 @@ impl State {
                 } else {
                     "is left alone, "
                 },
-                KINDS[self.disks[at]].1
+                KINDS[self.disks[at]].1.replace("loop ", &format!("loop{at} "))
             )
         })
         .collect()
@@ -242,7 +242,7 @@ give() {
     case $1 in
         system) mount -o ro,noload /dev/ubd$2 /mnt ;;
         running) mdadm -q --assemble --run --readonly /dev/md126 /dev/ubd$2 ;;
-        looped) losetup -f /dev/ubd$2 ;;
+        looped) losetup /dev/loop$(echo $2 | tr abcd 0123) /dev/ubd$2 ;;
         parted) partx -d /dev/ubd$2 2>/dev/null ;;
     esac
 }

@@ -595,14 +595,14 @@ mod tests {
         file.set_len(1000).expect("a length");
         let stop = AtomicBool::new(false);
         let asked = |script: &str| {
-            Within { stop: &stop, patience: Duration::from_millis(700), most: 100 }.run_on(
+            Within { stop: &stop, patience: Duration::from_secs(3), most: 100 }.run_on(
                 "sh",
                 &["-c", script],
                 &file,
             )
         };
         // Longer in all than it may stand still.
-        let slow = "for n in 1 2 3 4 5 6 7 8 9 10; do dd bs=100 count=1 status=none >/dev/null; sleep 0.2; done; echo all";
+        let slow = "for n in 1 2 3 4 5 6 7 8; do dd bs=100 count=1 status=none >/dev/null; sleep 0.5; done; echo all";
         assert_eq!(asked(slow).expect("goes on").text(), "all\n");
         let still = {
             (&file).rewind().expect("rewinds");

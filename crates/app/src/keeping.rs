@@ -9,6 +9,7 @@ use ebbtide_host::sys::Sys;
 use ebbtide_model::shown::Shown;
 use ebbtide_runner::kernel::telling::Telling;
 use std::cell::Cell;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -76,12 +77,14 @@ pub fn with<T>(
     })
 }
 
+/// Steps, as a dry run prints them.
+pub fn numbered<S: Display>(steps: &[S]) -> String {
+    (1..).zip(steps).map(|(number, step)| format!("{number:>4}. {step}\n")).collect()
+}
+
 /// Steps, changes of files, and the commands that follow, as a dry run prints them.
 pub fn changes(planned: &Planned) -> String {
-    let mut text = String::new();
-    for (number, step) in (1..).zip(&planned.steps) {
-        text += &format!("{number:>4}. {step}\n");
-    }
+    let mut text = numbered(&planned.steps);
     text.extend(planned.files.iter().map(String::as_str));
     for command in &planned.after {
         text += &format!("then {command}\n");

@@ -117,8 +117,8 @@ pub fn run(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         })?;
         let steps = steps(&wanted);
         let value = json!({ "schema": "ebbtide.attach-plan/1", "name": wanted.name, "steps": steps });
-        let text: String = (1..).zip(&steps).map(|(number, step)| format!("{number:>4}. {step}\n")).collect();
-        return views::answer(globals.json, &value, &format!("{} as {}:\n{text}", wanted.place, wanted.name));
+        let text = format!("{} as {}:\n{}", wanted.place, wanted.name, keeping::numbered(&steps));
+        return views::answer(globals.json, &value, &text);
     }
     keeping::needs_root("ebb attach")?;
     let given = key_of(args)?;

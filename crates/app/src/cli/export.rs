@@ -79,11 +79,7 @@ pub fn run(args: &ExportArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         let value = json!({ "schema": "ebbtide.export-plan/1", "name": export.name, "device": export.device.to_string_lossy(), "steps": steps });
         let text = match steps.as_slice() {
             [] => format!("{}: nothing to do, it is exported like that already\n", export.name),
-            steps => {
-                let lines: String =
-                    (1..).zip(steps).map(|(number, step)| format!("{number:>4}. {step}\n")).collect();
-                format!("{}, to be exported:\n{lines}", export.name)
-            }
+            steps => format!("{}, to be exported:\n{}", export.name, keeping::numbered(steps)),
         };
         return views::answer(globals.json, &value, &text);
     }

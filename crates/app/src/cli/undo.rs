@@ -98,7 +98,6 @@ pub fn run(args: &UndoArgs, globals: &Globals) -> Result<ExitCode, CliError> {
 /// Of which kind `name` is.
 fn found(name: &str, globals: &Globals) -> Result<Kind, CliError> {
     let (sys, never) = (Sys::host(), AtomicBool::new(false));
-    let records = keeping::with(globals, &never, |keeper| Ok(keeper.records())).map_err(CliError::failed)?;
     // One that cannot be read is told by whoever takes it away.
     let is_array = keeping::with(globals, &never, |keeper| Ok(!matches!(keeper.record(name), Ok(None))))
         .map_err(CliError::failed)?;
@@ -115,6 +114,8 @@ fn found(name: &str, globals: &Globals) -> Result<Kind, CliError> {
     match kinds.as_slice() {
         [kind] => Ok(*kind),
         [] => {
+            let records =
+                keeping::with(globals, &never, |keeper| Ok(keeper.records())).map_err(CliError::failed)?;
             let mut names: Vec<String> =
                 records.into_iter().flatten().map(|record| record.desired.name).collect();
             names.extend(exports?.into_iter().map(|export| export.name));
@@ -143,8 +144,8 @@ fn planned(args: &UndoArgs, globals: &Globals, kind: Kind, steps: &[String]) -> 
     let value = json!({
         "schema": "ebbtide.undo-plan/1", "name": args.name, "kind": kind.name(), "steps": steps, "files": [], "after": [], "notes": [],
     });
-    let text: String = (1..).zip(steps).map(|(number, step)| format!("{number:>4}. {step}\n")).collect();
-    views::answer(globals.json, &value, &format!("{}, to be taken away:\n{text}", args.name))
+    let text = format!("{}, to be taken away:\n{}", args.name, keeping::numbered(steps));
+    views::answer(globals.json, &value, &text)
 }
 
 /// What was done; `text` says it for people.

@@ -3,8 +3,6 @@
 use super::{BuildError, Differs, SETTLE_MAX, identity, insist, run};
 use crate::command::Runner;
 use crate::sys::{self, Sys};
-use ebbtide_door::read;
-use std::io::Read;
 use std::path::Path;
 
 /// The uuid in the output of `mdadm --detail --export` or `mdadm --examine --export`.
@@ -227,10 +225,7 @@ fn is_free_in_front(examined: &str) -> bool {
 
 /// The first of the [`FRONT`] bytes of `member` that is not zero. Nothing where the device cannot be read.
 pub(super) fn first_byte(sys: &Sys, member: &str) -> Option<usize> {
-    let mut front = Vec::new();
-    let file = read::open(&sys.at(Path::new(member))).ok()?;
-    file.take(FRONT).read_to_end(&mut front).ok()?;
-    front.iter().position(|byte| *byte != 0)
+    sys::beginning(&sys.at(Path::new(member)), FRONT)?.iter().position(|byte| *byte != 0)
 }
 
 /// Bytes of a member in front of a superblock of version 1.2.

@@ -152,25 +152,29 @@ impl Exporter<'_> {
     /// When there is no such export.
     pub fn plan_remove(&self, name: &str) -> Result<Vec<String>, ExportError> {
         let export = self.known(name)?;
-        let there = |path: &&PathBuf| self.sys.at(path).symlink_metadata().is_ok();
-        let left: Vec<&PathBuf> = match is_left(&self.sys, &export) {
-            true => export.paths.iter().rev().filter(|path| !export.shared.contains(path)).collect(),
-            false => Vec::new(),
-        };
-        let unit = unit_path(name);
-        let files = [unit].into_iter().filter(|_| export.persistent).chain(left.into_iter().cloned());
-        Ok(files.filter(|path| there(&path)).map(|path| format!("remove {}", path.shown())).collect())
+        let mut files = Vec::new();
+        if export.persistent {
+            files.push(unit_path(name));
+        }
+        if is_left(&self.sys, &export) {
+            files.extend(export.paths.iter().rev().filter(|path| !export.shared.contains(path)).cloned());
+        }
+        files.retain(|path| self.sys.at(path).symlink_metadata().is_ok());
+        Ok(files.iter().map(|path| format!("remove {}", path.shown())).collect())
     }
 
     /// The record of the export `name`.
     fn known(&self, name: &str) -> Result<Export, ExportError> {
-        records::of(&self.sys, name)?.map_or_else(
-            || {
-                let names = records::all(&self.sys)?.into_iter().map(|export| export.name).collect();
-                Err(ExportError::Unknown { name: name.to_owned(), names })
-            },
-            Ok,
-        )
+        match records::of(&self.sys, name)? {
+            Some(export) => Ok(export),
+            None => self.unknown(name),
+        }
+    }
+
+    /// That there is no export `name`, and which there are.
+    fn unknown<T>(&self, name: &str) -> Result<T, ExportError> {
+        let names = records::all(&self.sys)?.into_iter().map(|export| export.name).collect();
+        Err(ExportError::Unknown { name: name.to_owned(), names })
     }
 
     /// Takes the export `name` away; `force` also where an initiator is connected.
@@ -200,11 +204,10 @@ impl Exporter<'_> {
     /// # Errors
     /// As [`export`](Self::export); when there is no such export.
     pub fn start(&self, name: &str) -> Result<Done, ExportError> {
-        let Some(export) = records::of(&self.sys, name)?.filter(|export| export.phase != Phase::Removing)
-        else {
-            let names = records::all(&self.sys)?.into_iter().map(|export| export.name).collect();
-            return Err(ExportError::Unknown { name: name.to_owned(), names });
-        };
+        let export = self.known(name)?;
+        if export.phase == Phase::Removing {
+            return self.unknown(name);
+        }
         source::wait_for(self.runner, &export.device)?;
         let program = self.unit_program(name);
         let wanted = Wanted {

@@ -3,7 +3,9 @@
 pub mod md;
 pub mod process;
 
+use ebbtide_door::read;
 use std::fmt;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -58,9 +60,16 @@ pub(crate) const LONGEST: u64 = 64 << 20;
 /// The content of a small file without white space at its end; nothing when it is absent, no regular file, unreadable, too
 /// long or not text.
 pub fn text(path: &Path) -> Option<String> {
-    let mut text = ebbtide_door::read::text(path, LONGEST).ok()?;
+    let mut text = read::text(path, LONGEST).ok()?;
     text.truncate(text.trim_end().len());
     Some(text)
+}
+
+/// The first `most` bytes of the device or file `path`, as many as there are; nothing where it cannot be read.
+pub fn beginning(path: &Path, most: u64) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    read::open(path).ok()?.take(most).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 /// The content of a file as a number, surrounding white space allowed.

@@ -234,7 +234,7 @@ impl Keeper<'_> {
         let _ = self.runner.run("udevadm", &["settle", &format!("--timeout={SETTLE_AT_BOOT}")]);
         self.refuse_suspended(&record.desired)?;
         // What is made anew is mounted after that, over whatever is there.
-        if record.is_made_anew() || self.came_back_blank(&record)?.is_ok_and(|blank| blank) {
+        if record.is_made_anew() {
             self.may_mount(&record)?;
         }
         self.begin_anew_if_blank(&mut record)?;
@@ -262,6 +262,7 @@ impl Keeper<'_> {
         match self.came_back_blank(record)? {
             Ok(false) => Ok(()),
             Ok(true) => {
+                self.may_mount(record)?;
                 (self.tell)("all members are blank: everything is made anew");
                 // Where files or tunables were about to change, only an apply can end that.
                 record.anew = record.phase == Phase::Applied || record.is_made_anew();
@@ -415,8 +416,8 @@ impl Keeper<'_> {
         Ok(count)
     }
 
-    /// Takes away what members begin with that are about to be written over: it would outlive that in front of a superblock, or be the first of what
-    /// the array carries, and be taken for somebody's.
+    /// Takes away what members begin with that are about to be written over, as it would be taken for somebody's. It would outlive that in front of a
+    /// superblock, or be the first of what the array carries.
     fn clear_front(&self, record: &Record, undo: &BuildUndo) -> Result<(), Failure> {
         let BuildUndo::StopMd { members, .. } = undo else { return Ok(()) };
         for path in members.iter().filter(|path| record.desired.is_member(path)) {

@@ -4,10 +4,8 @@ use super::Keeper;
 use super::whose::Other;
 use crate::build::undo;
 use crate::sys;
-use ebbtide_door::read;
 use ebbtide_model::shown::Shown;
 use ebbtide_provision::Record;
-use std::io::Read;
 use std::path::Path;
 
 /// Bytes of a btrfs to the end of what is looked at.
@@ -52,9 +50,7 @@ impl Keeper<'_> {
     }
 
     fn number_of_devices(&self, device: &str) -> Option<u64> {
-        let file = read::open(&self.sys.at(Path::new(device))).ok()?;
-        let mut head = Vec::new();
-        file.take(HEAD).read_to_end(&mut head).ok()?;
+        let head = sys::beginning(&self.sys.at(Path::new(device)), HEAD)?;
         Some(u64::from_le_bytes(head.get(NUMBER_OF_DEVICES..)?.try_into().ok()?))
     }
 }

@@ -5,12 +5,10 @@ use super::{Failure, Keeper};
 use crate::build::undo;
 use crate::probe::tables;
 use crate::sys;
-use ebbtide_door::read;
 use ebbtide_model::plan::build::{BuildUndo, Mounted};
 use ebbtide_model::shown::Shown;
 use ebbtide_provision::Desired;
 use std::collections::BTreeSet;
-use std::io::Read;
 use std::path::Path;
 
 /// Bytes of an ext4 file system to the end of what is looked at.
@@ -61,9 +59,7 @@ impl Keeper<'_> {
     }
 
     fn has_nothing_to_replay(&self, from: &Mounted) -> Option<bool> {
-        let file = read::open(&self.sys.at(Path::new(&from.device))).ok()?;
-        let mut head = Vec::new();
-        file.take(HEAD).read_to_end(&mut head).ok()?;
+        let head = sys::beginning(&self.sys.at(Path::new(&from.device)), HEAD)?;
         let is_ext = head.get(MAGIC..MAGIC + 2)? == [0x53, 0xef];
         let has = |at: usize, flag: u8| head.get(at).is_some_and(|byte| byte & flag != 0);
         Some(is_ext && has(COMPATIBLE, HAS_JOURNAL) && !has(INCOMPATIBLE, RECOVER))

@@ -80,7 +80,10 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Setup => packages::install(),
         Command::Check => check(),
-        Command::Unit => run_tests("--tests", |tests| units(tests, false)),
+        Command::Unit => Tests::build(&["--tests"]).and_then(|tests| {
+            run_beside(vec![tests.in_real_time()], 1)?;
+            run_beside(units(&tests, false), processors())
+        }),
         Command::Root => run_tests("--tests", |tests| vec![root(tests, false)]),
         Command::Browser => run_tests("--test browser", |tests| vec![browser(tests)]),
         Command::Lab => run_tests("--test lab", |tests| vec![guests(tests, false)]),
@@ -130,15 +133,26 @@ fn clippy() -> Vec<Step> {
 /// Tests that plain `cargo test` leaves out, in cargo's words.
 const BY_NAME: &str = "--test browser --test lab";
 
-/// All tests. What takes long begins first, beside what waits much; clippy and the fuzz targets are built when nothing else wants a processor.
+/// All tests. Clippy and the fuzz targets are built when nothing else wants a processor: beside what judges real time, which
+/// nothing else is beside, and then beside all other tests. Of these, what takes long begins first, beside what waits much.
 fn every_test(all: bool) -> Result<(), String> {
     quick_check()?;
     let tests = Tests::build(&["--tests", BY_NAME])?;
-    let idle = clippy().into_iter().chain([fuzz::build()?]).map(|step| step.nice(19));
-    let mut chains = vec![guests(&tests, all), idle.collect(), root(&tests, all)];
+    let idle = clippy().into_iter().chain([fuzz::build()?]).map(|step| step.behind()).collect();
+    let mut chains = vec![guests(&tests, all), root(&tests, all)];
     chains.extend(units(&tests, all));
     chains.push(browser(&tests));
-    run_beside(chains, processors() + 2)?;
+    let judged = each(tests.in_real_time(), all);
+    let (idle, judged, others) = std::thread::scope(|scope| {
+        let idle = scope.spawn(|| run_beside(vec![idle], 1));
+        let judged = run_beside(vec![judged], 1);
+        let others = run_beside(chains, processors() + 1);
+        (idle.join().unwrap_or_else(|_| Err("a thread that ran steps broke".to_owned())), judged, others)
+    });
+    let failed: Vec<String> = [judged, others, idle].into_iter().filter_map(Result::err).collect();
+    if !failed.is_empty() {
+        return Err(failed.join("\n"));
+    }
     if all {
         run_all(&each(tests.named("lab", &format!("--ignored --test-threads 1 {}", JUDGED.join(" "))), all))?;
     }

@@ -1,5 +1,6 @@
 //! Running programs one after the other or side by side, each announced by a line.
 
+use crate::packages;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::Mutex;
@@ -36,9 +37,19 @@ impl Step {
         Self::new(name, &cargo(), &words(arguments))
     }
 
-    /// The same as far behind other programs (19) or ahead of them (-20, as root) as `nice` says.
-    pub fn nice(mut self, nice: i8) -> Self {
-        self.command.splice(0..0, ["nice".to_owned(), format!("-n{nice}")]);
+    /// The same behind all other programs.
+    pub fn behind(self) -> Self {
+        self.under(&["nice", "-n19"])
+    }
+
+    /// The same ahead of all other programs, where it may. `nice` would do it among the programs of one session only: the scheduler shares
+    /// out processors among sessions first (`autogroup`, sched(7)).
+    pub fn ahead(self) -> Self {
+        if packages::is_root() { self.under(&["chrt", "--rr", "1"]) } else { self }
+    }
+
+    fn under(mut self, command: &[&str]) -> Self {
+        self.command.splice(0..0, command.iter().map(|word| (*word).to_owned()));
         self
     }
 

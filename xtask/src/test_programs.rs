@@ -5,10 +5,10 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Programs that judge figures of real time: they run ahead of all others.
+/// Programs that judge figures of real time.
 const IN_REAL_TIME: [&str; 2] = ["real_time", "timing"];
 /// Programs that take long, which begin first.
-const LONG: [&str; 4] = ["real_time", "program", "ebbtide-figures", "ebbtide_host"];
+const LONG: [&str; 3] = ["program", "ebbtide-figures", "ebbtide_host"];
 
 /// Programs that cargo runs only where it is told their names.
 const BY_NAME: [&str; 2] = ["browser", "lab"];
@@ -50,10 +50,16 @@ impl Tests {
         if programs.is_empty() { Err("cargo names no test program".to_owned()) } else { Ok(Tests(programs)) }
     }
 
-    /// A step for each program that cargo tests without being told its name, the longest first.
+    /// A step for each program that judges figures of real time: ahead of other programs, where it may.
+    pub fn in_real_time(&self) -> Vec<Step> {
+        IN_REAL_TIME.iter().flat_map(|name| self.named(name, "")).map(Step::ahead).collect()
+    }
+
+    /// A step for each other program that cargo tests without being told its name, the longest first.
     pub fn plain(&self) -> Vec<Step> {
+        let by_name = [&BY_NAME[..], &IN_REAL_TIME].concat();
         let mut programs: Vec<_> =
-            self.0.iter().filter(|program| !BY_NAME.contains(&&*program.name)).collect();
+            self.0.iter().filter(|program| !by_name.contains(&&*program.name)).collect();
         programs
             .sort_by_key(|program| LONG.iter().position(|long| *long == program.name).unwrap_or(LONG.len()));
         // Most of its tests wait for programs that they start.
@@ -81,10 +87,9 @@ impl Program {
     /// Runs it as cargo does.
     fn step(&self, arguments: &str) -> Step {
         let place = self.directory.file_name().unwrap_or_default().to_string_lossy();
-        let ran = Step::new(&format!("{place}, {}", self.name), &self.file, &words(arguments))
+        Step::new(&format!("{place}, {}", self.name), &self.file, &words(arguments))
             .in_directory(&self.directory)
-            .with(("CARGO_MANIFEST_DIR", &self.directory.to_string_lossy()));
-        if IN_REAL_TIME.contains(&&*self.name) { ran.nice(-15) } else { ran }
+            .with(("CARGO_MANIFEST_DIR", &self.directory.to_string_lossy()))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::disks::{Access, DISKS_MAX, Disk};
 use super::frame::{self, Frame, LENGTH_MAX};
 use super::guest_directory::GuestDirectory;
-use super::machine::{self, Accelerator, Boot, Machine, Root, Use};
+use super::machine::{self, Accelerator, Boot, Machine, Use};
 use super::network::Socket;
 use super::{LabError, Laboratory, tools};
 use ebbtide_door::{own, read};
@@ -143,8 +143,8 @@ impl Guest {
         laboratory: &Laboratory,
         machine: &Machine,
     ) -> Result<Guest, LabError> {
-        if let (Some(kernel), Root::Shared(image)) = (laboratory.uml(machine), &boot.root) {
-            return kernel.boot(directory, image, laboratory, machine);
+        if let Some(kernel) = laboratory.uml(machine) {
+            return kernel.boot(directory, boot, laboratory, machine);
         }
         let (program, accelerator) = (laboratory.program(), laboratory.accelerator());
         let control = laboratory.shared_control();

@@ -94,7 +94,9 @@ pub(super) const SOCKET: &str = "channel";
 /// Name of the socket that its network card connects to.
 pub(super) const NETWORK: &str = "network";
 /// Serial of the disk with the root file system.
-const ROOT: &str = "ebb-root";
+pub(super) const ROOT: &str = "ebb-root";
+/// Serial of the disk with the packed program.
+pub(super) const PROGRAM: &str = "ebb-program";
 /// Name of the guest console's file.
 pub(super) const CONSOLE: &str = "console.log";
 
@@ -141,7 +143,7 @@ pub fn arguments(
         Root::Shared(root) => (root, "readonly=on"),
         Root::Own(root) => (root, "cache=unsafe,discard=unmap"),
     };
-    for (id, file, how) in [(ROOT, root.as_path(), how), ("ebb-program", program, "readonly=on")] {
+    for (id, file, how) in [(ROOT, root.as_path(), how), (PROGRAM, program, "readonly=on")] {
         let file = file.to_string_lossy().replace(',', ",,");
         all.extend([
             "-drive".to_owned(),

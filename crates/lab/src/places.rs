@@ -77,9 +77,20 @@ impl Places {
         self.images().join(recipe::key())
     }
 
-    /// Where the system disk of this recipe is.
-    pub fn system_image(&self) -> PathBuf {
-        self.images().join(format!("system-{}", recipe::system_key()))
+    /// Where the system disk of this recipe is, for User-Mode Linux or for QEMU.
+    pub(super) fn system_image(&self, on_uml: bool) -> PathBuf {
+        self.images().join(format!("system-{}", recipe::system_key(on_uml)))
+    }
+
+    /// Where the kernel of User-Mode Linux is.
+    pub(super) fn uml_kernel(&self) -> PathBuf {
+        self.images().join(format!("uml-{}", recipe::uml_key()))
+    }
+
+    /// Whether the image `path` is of this version.
+    pub fn is_current(&self, path: &Path) -> bool {
+        let systems = [false, true].map(|on_uml| self.system_image(on_uml));
+        path == self.image() || path == self.uml_kernel() || systems.iter().any(|system| path == system)
     }
 
     /// Where all images are.

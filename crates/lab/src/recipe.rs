@@ -14,8 +14,14 @@ pub(super) const EARLY_INIT: &str = include_str!("../../../lab/early-init");
 pub(super) const INIT: &str = include_str!("../../../lab/init");
 /// The package of User-Mode Linux.
 pub(super) const UML: &str = "user-mode-linux";
+/// That, and the C library that it is linked with.
+pub(super) const UML_PACKAGES: &[&str] = &[UML, "libc6", "libgcc-s1"];
+/// Where they are from: the kernel of Debian 12 dies on processors with AMX.
+pub(super) const UML_SUITE: &str = "sid";
 /// Process 1 of its guests.
 pub(super) const UML_INIT: &str = include_str!("../../../lab/uml-init");
+/// Names disks of its guests.
+pub(super) const UML_RULES: &str = include_str!("../../../lab/uml-rules");
 /// What its guests run that take commands.
 pub(super) const UML_AGENT: &str = include_str!("../../../lab/uml-agent");
 
@@ -38,6 +44,8 @@ const SYSTEM_MODULES: &str = include_str!("../../../lab/system/modules");
 pub(super) const SYSTEM_CONFIGURE: &str = include_str!("../../../lab/system/configure");
 /// The unit that starts the agent in a system.
 pub(super) const SYSTEM_AGENT: &str = include_str!("../../../lab/system/ebb-agent.service");
+/// What that unit runs.
+pub(super) const SYSTEM_SERVICE: &str = include_str!("../../../lab/system/ebb-agent");
 /// The unit that mounts the packed program.
 pub(super) const SYSTEM_MOUNT: &str = include_str!("../../../lab/system/ebb.mount");
 
@@ -51,13 +59,31 @@ pub(super) fn system_modules() -> Vec<&'static str> {
     [modules(), words(SYSTEM_MODULES)].concat()
 }
 
-/// Names a system disk: another recipe has another key.
-pub fn system_key() -> String {
+/// Names the kernel of User-Mode Linux: another recipe has another key.
+pub fn uml_key() -> String {
+    let mut hash = Hash::default();
+    for part in [UML_SUITE, UML_INIT].iter().chain(UML_PACKAGES) {
+        hash.add(part.as_bytes());
+    }
+    hash.text()
+}
+
+/// Names a system disk for QEMU, or for User-Mode Linux, whose modules it has: another recipe has another key.
+pub fn system_key(on_uml: bool) -> String {
     let mut hash = Hash::default();
     hash.add(&VERSION.to_le_bytes());
     // It is set up in a guest of the other image.
     hash.add(key().as_bytes());
-    for part in [SYSTEM_PACKAGES, SYSTEM_MODULES, SYSTEM_CONFIGURE, SYSTEM_AGENT, SYSTEM_MOUNT] {
+    for part in [
+        SYSTEM_PACKAGES,
+        SYSTEM_MODULES,
+        SYSTEM_CONFIGURE,
+        SYSTEM_AGENT,
+        SYSTEM_SERVICE,
+        SYSTEM_MOUNT,
+        UML_RULES,
+        &if on_uml { uml_key() } else { String::new() },
+    ] {
         hash.add(part.as_bytes());
     }
     hash.text()

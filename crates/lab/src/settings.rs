@@ -91,6 +91,7 @@ pub fn write_system(root: &Path, uuid: &str) -> Result<(), LabError> {
         "tmp",
         "root",
         "usr/local/bin",
+        "share",
         "etc/initramfs-tools/conf.d",
     ] {
         make_directory(&root.join(directory))?;
@@ -105,10 +106,12 @@ pub fn write_system(root: &Path, uuid: &str) -> Result<(), LabError> {
         ("modules", ""),
         ("systemd/system/ebb.mount", recipe::SYSTEM_MOUNT),
         ("systemd/system/ebb-agent.service", recipe::SYSTEM_AGENT),
+        ("udev/rules.d/61-ebb.rules", recipe::UML_RULES),
     ];
     for (name, content) in files {
         write(&root.join("etc").join(name), content.as_bytes())?;
     }
+    program(&root.join("usr/local/bin/ebb-agent"), recipe::SYSTEM_SERVICE)?;
     program(&root.join("usr/local/bin/ebb"), EBB)
 }
 

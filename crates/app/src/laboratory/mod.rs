@@ -57,7 +57,7 @@ struct GuestHeld {
 pub fn holdings() -> Result<LabUsage, CliError> {
     let places = places::lab()?;
     let images = directories(&places.images()).into_iter().map(|path| ImageHeld {
-        current: path == places.image() || path == places.system_image(),
+        current: places.is_current(&path),
         kernel: sys::word(&path.join("release")).unwrap_or_default(),
         bytes: allocated(&path),
         path,

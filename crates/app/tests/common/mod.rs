@@ -8,9 +8,20 @@ use std::time::{Duration, Instant};
 
 pub const EBB: &str = env!("CARGO_BIN_EXE_ebb");
 
+/// Runs `$0` with a new disk at `$TMPDIR`.
+const OWN_DISK: &str = "\
+mount -t tmpfs none \"$TMPDIR\"
+truncate -s 256M \"$TMPDIR/disk\"
+mkfs.ext4 -q -E lazy_itable_init=0 \"$TMPDIR/disk\"
+mkdir \"$TMPDIR/mounted\"
+mount -o loop \"$TMPDIR/disk\" \"$TMPDIR/mounted\"
+TMPDIR=\"$TMPDIR/mounted\" exec \"$0\" \"$@\"";
+
 /// A home of its own: store, journal and volumes.
 pub struct Home {
     root: tempfile::TempDir,
+    /// Whether `ebb` finds a disk in its directory for volumes on which nobody else is at work.
+    own_disk: bool,
 }
 
 impl Home {
@@ -20,7 +31,19 @@ impl Home {
         for name in ["data", "state", "volumes"] {
             std::fs::create_dir(root.path().join(name)).unwrap();
         }
-        Home { root }
+        Home { root, own_disk: false }
+    }
+
+    /// The same with a disk of its own for volumes, where root can give it one: 256 MiB of memory, which `ebb` alone sees, and which is
+    /// gone when `ebb` has ended. What others do to the machine's disk is then no part of what a test judges.
+    pub fn on_its_own_disk() -> Home {
+        let own_disk = rustix::process::geteuid().is_root() && Path::new("/dev/loop-control").exists();
+        if !own_disk {
+            println!(
+                "not root, or no loop devices: the volumes are on the disk of /var/tmp, whoever else is at work on it"
+            );
+        }
+        Home { own_disk, ..Home::new() }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -29,7 +52,13 @@ impl Home {
 
     /// `ebb` with `line`'s words as arguments, in this home.
     pub fn ebb(&self, line: &str) -> Command {
-        let mut command = self.command(EBB);
+        let mut command = if self.own_disk {
+            let mut own = self.command("unshare");
+            own.args(["--mount", "sh", "-ec", OWN_DISK, EBB]);
+            own
+        } else {
+            self.command(EBB)
+        };
         command.args(line.split_whitespace());
         command
     }

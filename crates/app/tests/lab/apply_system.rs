@@ -36,7 +36,7 @@ fn timed<T>(what: &str, does: impl FnOnce() -> T) -> T {
 }
 
 #[test]
-#[ignore = "takes a quarter of an hour under emulation: `cargo test -p ebbtide --test lab apply_system -- --ignored`"]
+#[ignore = "makes an initramfs six times, two minutes of a processor: `cargo test -p ebbtide --test lab apply_system -- --ignored`"]
 fn what_is_applied_is_back_after_a_reboot_and_an_undo_leaves_what_was_before() {
     let disks = (0..13).map(|number| disk(&format!("d{number}"), 400 * MIB)).collect();
     let mut guest = system("apply", disks);
@@ -97,7 +97,6 @@ fn what_is_applied_is_back_after_a_reboot_and_an_undo_leaves_what_was_before() {
 }
 
 #[test]
-#[ignore = "takes a quarter of an hour under emulation: `cargo test -p ebbtide --test lab apply_system -- --ignored`"]
 fn instance_store_is_made_anew_at_boot_if_all_of_it_is_blank() {
     let blank = |guest: &mut SystemGuest, name: &str| guest.put_disk(disk(name, 400 * MIB)).unwrap();
     let mut guest =

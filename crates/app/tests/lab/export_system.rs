@@ -1,7 +1,7 @@
 //! `ebb export --persistent` in a system that boots: exports are back after a reboot and a cut of the power, for the same client, under the
 //! same names, and nothing is left of them when they are taken away.
 
-use super::system::{disk, system, tell};
+use super::system::{disk, qemu_system, tell};
 
 const MIB: u64 = 1 << 20;
 
@@ -31,7 +31,8 @@ const THERE: &str = r#"
 #[test]
 #[ignore = "boots a system three times under emulation: `cargo test -p ebbtide --test lab export_system::what_is_persistent_is_back_after_a_reboot_and_gone_when_it_is_removed -- --ignored`"]
 fn what_is_persistent_is_back_after_a_reboot_and_gone_when_it_is_removed() {
-    let mut guest = system("export", vec![disk("a", 64 * MIB), disk("b", 64 * MIB), disk("fs", 64 * MIB)]);
+    let mut guest =
+        qemu_system("export", vec![disk("a", 64 * MIB), disk("b", 64 * MIB), disk("fs", 64 * MIB)]);
     let tell = |guest: &mut _, text: &str| tell(guest, &format!("{WORDS}{text}"));
     let life = guest.boot().unwrap();
     assert_eq!(life.state, "running", "{life:?}");

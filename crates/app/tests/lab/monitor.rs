@@ -2,9 +2,7 @@
 //! little, and leaves nothing when it is taken away.
 
 use super::system::{disk, system, tell};
-use ebbtide_lab::disks::{Disk, Throttle};
 use ebbtide_lab::system::{Life, SystemGuest};
-use ebbtide_model::volume::Limit;
 use serde_json::Value;
 
 const MIB: u64 = 1 << 20;
@@ -14,10 +12,9 @@ const INTERVAL_S: f64 = 900.0;
 /// What is there of units, and of what their making leaves.
 const UNITS: &str = "ls -R /etc/systemd/system | grep -i ebbtide || true; systemctl list-timers --all --no-legend | grep -i ebbtide || true; ls /var/lib/systemd/timers | grep -i ebbtide || true";
 
-fn limited(name: &str, iops: f64) -> Disk {
-    let throttle = Throttle { iops: Some(Limit::steady(iops)), ..Throttle::default() };
-    Disk { throttle, ..disk(name, 64 * MIB) }
-}
+const SLOWER: &str = "\
+    mkdir /etc/systemd/system/ebbtide-monitor.service.d
+    printf '[Service]\nIOReadIOPSMax=/dev/vdb 60\n' >/etc/systemd/system/ebbtide-monitor.service.d/slower.conf";
 
 fn running(life: &Life, guest: &mut SystemGuest) {
     let failed =
@@ -57,7 +54,7 @@ fn pass(guest: &mut SystemGuest) -> (Vec<f64>, f64) {
 
 #[test]
 fn what_is_installed_survives_a_reboot_and_sees_a_slower_disk() {
-    let mut guest = system("monitor", vec![limited("a", 400.0), limited("b", 400.0)]);
+    let mut guest = system("monitor", vec![disk("a", 64 * MIB), disk("b", 64 * MIB)]);
     let life = guest.boot().unwrap();
     running(&life, &mut guest);
     let before = tell(&mut guest, UNITS);
@@ -68,11 +65,11 @@ fn what_is_installed_survives_a_reboot_and_sees_a_slower_disk() {
     );
     assert!(refused.contains("/tmp") && refused.contains("write to /opt/open"), "{refused}");
     tell(&mut guest, "install -m 755 /ebb/ebb /usr/local/bin/ebb; rm -r /tmp/ebb /opt/open");
-    let planned = tell(&mut guest, "/usr/local/bin/ebb monitor install --dry-run /dev/vda vdb");
+    let planned = tell(&mut guest, "/usr/local/bin/ebb monitor install --dry-run /dev/vda $(basename /dev/vdb)");
     assert!(planned.contains("DynamicUser=yes\nSupplementaryGroups=disk\n"), "{planned}");
     assert!(planned.contains("/pause virtio-a virtio-b\n"), "by what stays the same: {planned}");
     assert_eq!(tell(&mut guest, UNITS), before, "a dry run touches nothing");
-    let said = tell(&mut guest, "/usr/local/bin/ebb monitor install /dev/vda vdb 2>&1");
+    let said = tell(&mut guest, "/usr/local/bin/ebb monitor install /dev/vda $(basename /dev/vdb) 2>&1");
     eprintln!("{said}");
     eprintln!(
         "{}",
@@ -83,17 +80,15 @@ fn what_is_installed_survives_a_reboot_and_sees_a_slower_disk() {
     );
     let (first, _) = pass(&mut guest);
     eprintln!("{}", tell(&mut guest, "ebb monitor status"));
-    // The disk b is slower when it is back.
-    guest.shut_down().unwrap();
-    guest.machine().unwrap().disks[1] = limited("b", 60.0);
-    let life = guest.boot().unwrap();
+    // The disk b is slower when it is back: its control group lets the unit do no more.
+    tell(&mut guest, SLOWER);
+    let life = guest.reboot().unwrap();
     running(&life, &mut guest);
     let (second, spent) = pass(&mut guest);
     let share = spent / INTERVAL_S * 100.0;
     eprintln!(
         "seeks/s {first:.0?}, then {second:.0?}; a pass takes {spent:.2} s of a processor, {share:.3}% of one at the default interval"
     );
-    // What a throttle lets pass at once makes seeks above it.
     assert!(
         first.iter().chain(&second[..1]).all(|seeks| *seeks > 2.0 * second[1]),
         "{first:?}, then {second:?}"
@@ -117,6 +112,7 @@ fn what_is_installed_survives_a_reboot_and_sees_a_slower_disk() {
     }
     assert!(passes(&after) > passes(&known) && after["installed"]["last"].is_string(), "{after}");
     eprintln!("{}", tell(&mut guest, "ebb monitor status; ebb changes"));
+    tell(&mut guest, "rm -r /etc/systemd/system/ebbtide-monitor.service.d; systemctl daemon-reload");
     eprintln!("{}", tell(&mut guest, "/usr/local/bin/ebb undo monitor 2>&1"));
     assert_eq!(tell(&mut guest, UNITS), before);
     let left = tell(&mut guest, "ls /var/lib/ebbtide-monitor/; ls /var/lib/ebbtide 2>&1 || true");

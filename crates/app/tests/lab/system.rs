@@ -1,6 +1,7 @@
 //! Guests with systemd and a disk of their own.
 
-use super::guests::{laboratory, script};
+use super::guests::{laboratory, qemu_laboratory, script};
+use ebbtide_lab::Laboratory;
 use ebbtide_lab::disks::{Bus, Disk, Throttle};
 use ebbtide_lab::machine::{Machine, Use};
 use ebbtide_lab::system::{Life, SystemGuest};
@@ -14,6 +15,15 @@ pub fn disk(name: &str, size: u64) -> Disk {
 
 /// A machine with a system of its own and blank disks, which is off.
 pub fn system(name: &str, disks: Vec<Disk>) -> SystemGuest {
+    system_on(laboratory(), name, disks)
+}
+
+/// [`system`] with hardware that only QEMU has.
+pub fn qemu_system(name: &str, disks: Vec<Disk>) -> SystemGuest {
+    system_on(qemu_laboratory(), name, disks)
+}
+
+fn system_on(laboratory: Laboratory, name: &str, disks: Vec<Disk>) -> SystemGuest {
     let machine = Machine {
         name: format!("test-{name}-{}", std::process::id()),
         memory_mib: 768,
@@ -23,7 +33,7 @@ pub fn system(name: &str, disks: Vec<Disk>) -> SystemGuest {
         place: None,
         usage: Use::Commands,
     };
-    SystemGuest::new(laboratory(), machine).unwrap()
+    SystemGuest::new(laboratory, machine).unwrap()
 }
 
 /// Runs a script of bash in a system that runs; it must succeed.
@@ -38,7 +48,7 @@ fn running(life: &Life, system: &mut SystemGuest) {
 
 /// What a system keeps over a reboot and over a cut of its power, and that it boots what it has itself made.
 #[test]
-#[ignore = "makes an image and boots it four times: `cargo test -p ebbtide --test lab system:: -- --ignored`"]
+#[ignore = "of the laboratory itself, in four boots: `cargo test -p ebbtide --test lab system:: -- --ignored`"]
 fn a_system_keeps_its_disks_over_reboots_and_cuts_of_power() {
     let mut system = system("system", vec![disk("a", 256 * MIB), disk("b", 256 * MIB)]);
     system.put_file("/etc/ebb-test/put", b"by the host\n").unwrap();

@@ -66,7 +66,7 @@ fn medians(report: &Value) -> BTreeMap<(String, String), f64> {
 #[test]
 fn shaped_files_and_the_simulator_agree_within_5_percent() {
     let _alone = one_at_a_time();
-    let home = Home::new();
+    let home = Home::on_its_own_disk();
     home.write("agreement.toml", EXPERIMENT);
     let run =
         |on: &str| medians(&home.json(&format!("run agreement.toml --no-save --seed 1 --on {on}"), &[0, 3]));

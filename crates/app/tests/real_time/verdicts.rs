@@ -1,8 +1,7 @@
 //! Verdicts on real I/O: each cause is made, and must be named; the same set-up without it must not be.
 //!
-//! Volumes are files on the disk of /var/tmp, which must not be memory. Other programs may be at work on it: the speeds
-//! that a test is about come from shapes far below those of the disk, and a run beside a competing writer is judged by
-//! whether that writer is named.
+//! Volumes whose speeds come from shapes are on a disk of their own. All others are on the disk of /var/tmp, which must not be memory:
+//! somebody else may be at work on it, and a run beside a competing writer is judged by whether that writer is named.
 use crate::common::Home;
 use crate::one_at_a_time;
 use serde_json::Value;
@@ -20,7 +19,14 @@ fn experiment(volumes: &str, layout: &str, workload: &str, answer: &str) -> Stri
 struct Verdicts(Vec<Value>);
 
 impl Verdicts {
+    /// Of volumes that are held to the speeds of their shapes.
     fn of(text: &str) -> Verdicts {
+        let _alone = one_at_a_time();
+        Verdicts::beside(&Home::on_its_own_disk(), text)
+    }
+
+    /// Of volumes that are as fast as the disk of /var/tmp.
+    fn on_the_disk(text: &str) -> Verdicts {
         let _alone = one_at_a_time();
         Verdicts::beside(&Home::new(), text)
     }
@@ -87,7 +93,7 @@ fn two_files_on_one_disk_share_the_device() {
             "",
         )
     };
-    let shared = Verdicts::of(&two(""));
+    let shared = Verdicts::on_the_disk(&two(""));
     assert_eq!(figure(shared.must("shared-device"), "working members on "), 2.0);
     // Each held to a speed of its own, they no longer have the disk's between them.
     Verdicts::of(&two("shape = { iops = 500, latency = \"1ms\" }")).must_not("shared-device");
@@ -103,8 +109,8 @@ fn a_run_inside_the_page_cache_is_the_cache() {
             "",
         )
     };
-    Verdicts::of(&one(false)).must("cache");
-    Verdicts::of(&one(true)).must_not("cache");
+    Verdicts::on_the_disk(&one(false)).must("cache");
+    Verdicts::on_the_disk(&one(true)).must_not("cache");
 }
 
 /// The reads take some 20 ms. Before each of their trials what the one before has written goes to the disk, and the
@@ -149,12 +155,12 @@ fn one_operation_at_a_time_on_a_volume_of_a_millisecond_is_concurrency() {
     Verdicts::of(&one(16)).must_not("concurrency");
 }
 
-/// `ebb bench` runs once, and climbs after it: on a volume that takes 1 ms and lets 16 pass at a time.
+/// `ebb bench` runs once, and climbs after it: on a volume that takes 5 ms and lets 16 pass at a time.
 #[test]
 fn a_benchmark_climbs_a_ladder_too() {
-    let home = Home::new();
+    let home = Home::on_its_own_disk();
     let text = experiment(
-        "[volumes.v]\nsize = \"8MiB\"\nshape = { iops = 16000, latency = \"1ms\" }",
+        "[volumes.v]\nsize = \"8MiB\"\nshape = { iops = 3200, latency = \"5ms\" }",
         "layout = \"linear\"\nmembers = [\"v\"]",
         "runtime = \"1s\"",
         "",
@@ -171,7 +177,7 @@ fn a_benchmark_climbs_a_ladder_too() {
     let probed = figure(verdict, "operations per second with 2 in flight, in a short probe");
     assert!(probed > 1.1 * figure(verdict, "operations per second"), "{verdict:#}");
     // What limits itself is not probed.
-    bench("--iodepth 1 --thinktime 5000").must_not("concurrency");
+    bench("--iodepth 1 --thinktime 25000").must_not("concurrency");
 }
 
 /// 600 operations more than the sustained 1000/s are spent at 3000/s in 0.3 s; the pause between trials earns them
@@ -198,8 +204,16 @@ struct Writer(Child);
 
 impl Writer {
     fn start(arguments: &[String]) -> Writer {
-        let mut dd = Command::new("dd");
-        Writer(dd.args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+        // As any other program, whatever class of the scheduler this one is in.
+        let mut dd = Command::new("chrt");
+        Writer(
+            dd.args(["--other", "0", "dd"])
+                .args(arguments)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap(),
+        )
     }
 
     fn name(&self) -> String {

@@ -30,7 +30,7 @@ const INITRD: &str = "initrd";
 pub struct Life {
     /// As `systemctl is-system-running` says it: "running"; "degraded" with failed units; "maintenance" in its emergency shell.
     pub state: String,
-    /// From QEMU's start to that state.
+    /// From the machine's start to that state.
     pub boot: Duration,
 }
 
@@ -52,7 +52,7 @@ impl SystemGuest {
     /// When the system disk cannot be built, a disk cannot be had, or a program is missing.
     pub fn new(laboratory: Laboratory, machine: Machine) -> Result<SystemGuest, LabError> {
         check_disks(&machine)?;
-        let image = image::build(&laboratory)?;
+        let image = image::build(&laboratory, laboratory.uml(&machine))?;
         let directory = Arc::new(GuestDirectory::make(laboratory.places(), &machine.name)?);
         for disk in &machine.disks {
             make_disk(disk, directory.path())?;
@@ -79,7 +79,8 @@ impl SystemGuest {
         let state = String::from_utf8_lossy(&said.output).trim().to_owned();
         let life = Life { state, boot: start.elapsed() };
         let (kernel, seconds) = (self.image.kernel_release(), life.boot.as_secs_f64());
-        let how = self.laboratory.accelerator().name();
+        let uml = self.laboratory.uml(&self.machine).is_some();
+        let how = if uml { "User-Mode Linux" } else { self.laboratory.accelerator().name() };
         let state = &life.state;
         self.laboratory.say(&format!("system with kernel {kernel} is {state} after {seconds:.1} s ({how})"));
         Ok(life)
@@ -110,26 +111,22 @@ impl SystemGuest {
         self.running.as_mut().ok_or(LabError::Off)
     }
 
+    /// Shuts it down and starts it again.
+    ///
+    /// # Errors
+    /// As [`SystemGuest::shut_down`] and [`SystemGuest::boot`].
+    pub fn reboot(&mut self) -> Result<Life, LabError> {
+        self.shut_down()?;
+        self.boot()
+    }
+
     /// Tells the system to shut down, and waits until it has.
     ///
     /// # Errors
     /// When it is off, or does not end in time.
     pub fn shut_down(&mut self) -> Result<(), LabError> {
-        self.end_with("poweroff")
-    }
-
-    /// Tells the system to reboot, and waits until it has.
-    ///
-    /// # Errors
-    /// As [`SystemGuest::shut_down`] and [`SystemGuest::boot`].
-    pub fn reboot(&mut self) -> Result<Life, LabError> {
-        self.end_with("reboot")?;
-        self.boot()
-    }
-
-    fn end_with(&mut self, what: &str) -> Result<(), LabError> {
         let guest = self.guest()?;
-        guest.converse(&["systemctl", "--no-block", what])?;
+        guest.converse(&["systemctl", "--no-block", "poweroff"])?;
         // Its last word may be lost: the agent is stopped like everything else.
         guest.wait_end(PATIENCE)?;
         self.running = None;
@@ -240,7 +237,10 @@ impl SystemGuest {
         let release = self.image.kernel_release();
         let place = |name: &str| self.directory.path().join(name);
         let (kernel, initrd) = (place(KERNEL), place(INITRD));
-        for (name, to) in [("vmlinuz", &kernel), ("initrd.img", &initrd)] {
+        // The kernel of User-Mode Linux is no file of the system's.
+        let own =
+            if self.laboratory.uml(&self.machine).is_some() { &[][..] } else { &[("vmlinuz", &kernel)] };
+        for (name, to) in own.iter().chain(&[("initrd.img", &initrd)]) {
             let at = format!("/boot/{name}-{release}");
             if self.get_file(&at, to)?.is_empty() {
                 return Err(LabError::NoBoot { path: at });

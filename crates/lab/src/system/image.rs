@@ -5,6 +5,7 @@ use crate::guest::{Finished, Guest, listen};
 use crate::guest_directory::GuestDirectory;
 use crate::machine::{self, Machine, Use};
 use crate::tools::{last_lines, run};
+use crate::uml::Kernel;
 use crate::{LabError, Laboratory, disks, kernel, packages, recipe, settings};
 use ebbtide_door::Directory;
 use ebbtide_host::sys;
@@ -50,13 +51,13 @@ impl SystemImage {
     }
 }
 
-/// The system disk of this recipe; made where it is missing.
+/// The system disk of this recipe, for User-Mode Linux or for QEMU; made where it is missing.
 ///
 /// # Errors
 /// When programs are missing, nothing can be downloaded, the disk is full, or the guest that sets it up fails.
-pub fn build(laboratory: &Laboratory) -> Result<SystemImage, LabError> {
+pub fn build(laboratory: &Laboratory, uml: Option<&Kernel>) -> Result<SystemImage, LabError> {
     let places = laboratory.places();
-    let image = SystemImage { directory: places.system_image() };
+    let image = SystemImage { directory: places.system_image(uml.is_some()) };
     let _lock = lock(&places.root().join("build-system.lock"))?;
     if image.directory.join("release").is_file() {
         return Ok(image);
@@ -64,12 +65,17 @@ pub fn build(laboratory: &Laboratory) -> Result<SystemImage, LabError> {
     places.check_image(&image.directory)?;
     places.remove_marked(Path::new(BUILDING))?;
     let work = places.make_marked(Path::new(BUILDING))?;
-    let result = assemble(laboratory, &work, &image);
+    let result = assemble(laboratory, uml, &work, &image);
     places.remove_marked(Path::new(BUILDING))?;
     result.map(|()| image)
 }
 
-fn assemble(laboratory: &Laboratory, work: &Path, image: &SystemImage) -> Result<(), LabError> {
+fn assemble(
+    laboratory: &Laboratory,
+    uml: Option<&Kernel>,
+    work: &Path,
+    image: &SystemImage,
+) -> Result<(), LabError> {
     let places = laboratory.places();
     laboratory.say("system disk: downloading the packages");
     let packages = packages::download(&work.join("downloads"), &recipe::system_packages())?;
@@ -78,6 +84,9 @@ fn assemble(laboratory: &Laboratory, work: &Path, image: &SystemImage) -> Result
     let marked = Directory::make_all(&new).and_then(|new| new.mark());
     marked.map_err(LabError::file("make", &new))?;
     packages::unpack(&packages, &root)?;
+    if let Some(uml) = uml {
+        uml.replace(&root)?;
+    }
     let release = kernel::release(&root)?;
     kernel::keep_modules(&root, &release, &recipe::system_modules(), &[])?;
     settings::write_system(&root, ROOT)?;

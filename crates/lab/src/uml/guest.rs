@@ -75,43 +75,15 @@ impl Guest {
         let name = format!("uml-{}-{number}", std::process::id());
         let directory = GuestDirectory::make(&kernel.places, &name)?;
         let at = directory.path();
-        let child = self.spawn(kernel, at, &name, Stdio::null(), &[])?;
+        let arguments = [self.hardware(at)?, self.root(kernel, at, &name)?].concat();
+        let child = spawn(kernel, at, Stdio::null(), &arguments)?;
         Ok(Running { child, directory, name })
     }
 
-    /// Starts the kernel in the guest's directory `at`, with `more` arguments; its serial line is `line`.
-    pub(super) fn spawn(
-        &self,
-        kernel: &Kernel,
-        at: &Path,
-        name: &str,
-        line: Stdio,
-        more: &[String],
-    ) -> Result<Child, LabError> {
-        write(&at.join("script"), self.script.as_bytes())?;
-        make_directory(&at.join("uml"))?;
-        let file = |name: &str| own::anew(&at.join(name)).map_err(LabError::file("make", &at.join(name)));
-        let lib = kernel.directory.join("lib");
-        Command::new("setpriv")
-            // Its library path is not that of the programs before it, which are this machine's.
-            .args(["--pdeathsig", "KILL", "env", "LD_LIBRARY_PATH=.", "./linux"])
-            .args(self.arguments(kernel, at, name)?)
-            .args(more)
-            .current_dir(&lib)
-            .env_clear()
-            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-            .env("HOME", at)
-            .process_group(0)
-            .stdin(line)
-            .stdout(file(OUTPUT)?)
-            .stderr(file(KERNEL_LOG)?)
-            .spawn()
-            .map_err(LabError::file("start", &lib.join("linux")))
-    }
-
-    fn arguments(&self, kernel: &Kernel, at: &Path, name: &str) -> Result<Vec<String>, LabError> {
+    /// What the kernel is told of memory, disks and lines.
+    pub(super) fn hardware(&self, at: &Path) -> Result<Vec<String>, LabError> {
         let mut arguments: Vec<String> = [
-            "root=/dev/root rootfstype=hostfs rootflags=/ ro quiet panic=-1",
+            "quiet panic=-1",
             // Half the time of ptrace, on which it falls back where it cannot; kernels before 6.16 take no notice.
             "seccomp=auto",
             // The script's output is tty0, the kernel's tty1.
@@ -124,18 +96,52 @@ impl Guest {
         for (letter, disk) in ('a'..='z').zip(&self.disks) {
             arguments.push(format!("ubd{letter}={}", plain(disk)?));
         }
-        let own = plain(&kernel.directory)?;
-        arguments.push(format!("init={own}/init"));
         arguments.push(format!("uml_dir={}/uml/", plain(at)?));
-        arguments.push(format!("EBB_KERNEL={own}"));
-        arguments.push(format!("EBB_RUN={}", plain(at)?));
-        arguments.push(format!("EBB_NUMBER={name}"));
-        arguments.push(format!("EBB_UDEV={}", u8::from(self.udev)));
         if let Some(share) = &self.share {
             arguments.push(format!("EBB_SHARE={}", plain(share)?));
         }
         Ok(arguments)
     }
+
+    /// What the kernel is told so that it runs the script, which is written to the guest's directory `at`.
+    pub(super) fn root(&self, kernel: &Kernel, at: &Path, name: &str) -> Result<Vec<String>, LabError> {
+        write(&at.join("script"), self.script.as_bytes())?;
+        let own = plain(&kernel.directory)?;
+        let mut arguments: Vec<String> =
+            ["root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"].map(str::to_owned).into();
+        arguments.push(format!("init={own}/init"));
+        arguments.push(format!("EBB_KERNEL={own}"));
+        arguments.push(format!("EBB_RUN={}", plain(at)?));
+        arguments.push(format!("EBB_NUMBER={name}"));
+        arguments.push(format!("EBB_UDEV={}", u8::from(self.udev)));
+        Ok(arguments)
+    }
+}
+
+/// Starts the kernel in the guest's directory `at`; its serial line is `line`.
+pub(super) fn spawn(
+    kernel: &Kernel,
+    at: &Path,
+    line: Stdio,
+    arguments: &[String],
+) -> Result<Child, LabError> {
+    make_directory(&at.join("uml"))?;
+    let file = |name: &str| own::anew(&at.join(name)).map_err(LabError::file("make", &at.join(name)));
+    let lib = kernel.directory.join("lib");
+    Command::new("setpriv")
+        // Its library path is not that of the programs before it, which are this machine's.
+        .args(["--pdeathsig", "KILL", "env", "LD_LIBRARY_PATH=.", "./linux"])
+        .args(arguments)
+        .current_dir(&lib)
+        .env_clear()
+        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+        .env("HOME", at)
+        .process_group(0)
+        .stdin(line)
+        .stdout(file(OUTPUT)?)
+        .stderr(file(KERNEL_LOG)?)
+        .spawn()
+        .map_err(LabError::file("start", &lib.join("linux")))
 }
 
 /// A path that the kernel's command line can carry.

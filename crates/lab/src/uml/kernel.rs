@@ -3,6 +3,7 @@
 use crate::LabError;
 use crate::files::{lock, make_directory, path, remove_directory, rename, write};
 use crate::places::Places;
+use crate::tools::run;
 use crate::uml::Guest;
 use crate::{packages, recipe};
 use ebbtide_door::{Directory, own, read};
@@ -13,9 +14,6 @@ use std::time::Duration;
 
 /// Where it is unpacked, below the lab's directory.
 const BUILDING: &str = "building-uml";
-const PACKAGES: &[&str] = &["user-mode-linux", "libc6", "libgcc-s1"];
-/// That of Debian 12 dies on processors with AMX.
-const SUITE: &str = "sid";
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 const LARGEST: u64 = 256 << 20;
 /// The loader that the program names, and one in its working directory, as long.
@@ -39,7 +37,7 @@ impl Kernel {
     pub fn ready(places: &Places, say: &mut dyn FnMut(&str)) -> Result<Kernel, LabError> {
         make_directory(places.root())?;
         let _lock = lock(&places.root().join("uml.lock"))?;
-        let kernel = Kernel { places: places.clone(), directory: places.images().join(key()) };
+        let kernel = Kernel { places: places.clone(), directory: places.uml_kernel() };
         if !kernel.directory.join("release").is_file() {
             kernel.fetch(say)?;
         }
@@ -57,6 +55,19 @@ impl Kernel {
         sys::word(&self.directory.join("release")).unwrap_or_default()
     }
 
+    /// Puts its modules in the place of the only kernel in a root directory that was unpacked.
+    ///
+    /// # Errors
+    /// When a file cannot be removed or copied.
+    pub(crate) fn replace(&self, root: &Path) -> Result<(), LabError> {
+        for directory in ["boot", "usr/lib/modules"].map(|name| root.join(name)) {
+            remove_directory(&directory)?;
+            make_directory(&directory)?;
+        }
+        let to = root.join("usr/lib/modules").join(self.release());
+        run("cp", &["-r", "--", path(&self.directory.join("modules"))?, path(&to)?]).map(drop)
+    }
+
     fn fetch(&self, say: &mut dyn FnMut(&str)) -> Result<(), LabError> {
         self.places.check_image(&self.directory)?;
         self.places.remove_marked(Path::new(BUILDING))?;
@@ -68,7 +79,8 @@ impl Kernel {
     }
 
     fn assemble(&self, work: &Path) -> Result<(), LabError> {
-        let packages = packages::download_of(&work.join("downloads"), SUITE, PACKAGES)?;
+        let packages =
+            packages::download_of(&work.join("downloads"), recipe::UML_SUITE, recipe::UML_PACKAGES)?;
         let (root, new) = (work.join("root"), work.join("new"));
         let marked = Directory::make_all(&new).and_then(|new| new.mark());
         marked.map_err(LabError::file("make", &new))?;
@@ -103,15 +115,6 @@ impl Kernel {
             }),
         }
     }
-}
-
-/// Its directory's name: another recipe has another.
-fn key() -> String {
-    let mut hash = recipe::Hash::default();
-    for part in [SUITE, recipe::UML_INIT].iter().chain(PACKAGES) {
-        hash.add(part.as_bytes());
-    }
-    format!("uml-{}", hash.text())
 }
 
 /// Copies the program `from` to `to`, changed to take the loader of its working directory: it needs a newer C library than this

@@ -44,6 +44,7 @@ pub mod waves;
 pub use analyse::{OfDesign, analyse, of_design, together};
 pub use evidence::{Evidence, Unit};
 pub use facts::elsewhere::{Elsewhere, order};
+pub use facts::moved::tell_jobs_beside;
 pub use judged::{Basis, RuledOut, Verdict, VerdictKind};
 pub use metrics::{metric, metrics, natural, primary};
 pub use trial_summary::TrialSummary;

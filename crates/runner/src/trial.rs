@@ -3,6 +3,7 @@
 use crate::clock;
 use crate::observer::Observer;
 use ebbtide_analysis::ladder::{self, Ladder};
+use ebbtide_analysis::tell_jobs_beside;
 use ebbtide_engine::process_use;
 use ebbtide_model::backend::{Backend, BackendError, Control, TrialFailure, TrialRun, alone};
 use ebbtide_model::experiment::{Design, Experiment};
@@ -48,6 +49,16 @@ impl Trials<'_> {
             if let (Some(looking), Some(samples)) = (looking, samples) {
                 self.observer.end(looking, samples);
             }
+        }
+        if results.len() > 1 {
+            let samples = results.iter_mut().map(|result| match result {
+                Ok(samples) => Some(samples),
+                Err(failure) => failure.seen.as_deref_mut(),
+            });
+            let each = runs.iter().zip(samples);
+            tell_jobs_beside(
+                &mut each.filter_map(|(run, samples)| Some((run.workload, samples?))).collect::<Vec<_>>(),
+            );
         }
         Ran { results, used, ended }
     }

@@ -3,9 +3,9 @@
 use crate::members;
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{
-    Count, DeviceObservation, Join, LeastMost, MemberObservation, MemberSamples, TrialSamples,
+    Count, DeviceObservation, JobsBeside, Join, LeastMost, MemberObservation, MemberSamples, TrialSamples,
 };
-use ebbtide_model::units::Bytes;
+use ebbtide_model::units::{Bytes, Nanos, UnixTime};
 use ebbtide_model::workload::Workload;
 
 /// Hit share from which on a cache shapes the result: the ratio of cached to uncached speed then exceeds 1.2.
@@ -87,7 +87,21 @@ pub fn moved(trial: &TrialSamples) -> Option<Moved> {
         due.least += unasked as f64;
         due.most += unasked as f64;
     }
+    if let Some(own) = jobs_beside(trial) {
+        for (due, least, most) in [
+            (&mut sum.due.read, own.least.read, own.most.read),
+            (&mut sum.due.write, own.least.write, own.most.write),
+        ] {
+            due.least += least as f64;
+            due.most += most as f64;
+        }
+    }
     Some(sum)
+}
+
+/// See [`JobsBeside`].
+pub fn jobs_beside(trial: &TrialSamples) -> Option<&JobsBeside> {
+    trial.observed.as_ref()?.jobs_beside.as_ref()
 }
 
 /// Requests that a file system's journal makes for one write that is made durable: the description of the change with the blocks
@@ -173,10 +187,10 @@ const JOINED: f64 = 0.10;
 /// (below arrays, and where neighbours are merged).
 pub fn requests(trial: &TrialSamples, workload: &Workload) -> Option<(f64, f64)> {
     trial.observed.as_ref().filter(|_| workload.direct)?;
-    let mut due = PerOp { read: 0.0, write: made_durable(trial, workload) * JOURNAL_REQUESTS };
-    for member in trial.members.iter().filter(|member| members::totals(member).ops > 0) {
-        let of_member = requests_of(trial, member)?;
-        due = PerOp { read: due.read + of_member.read, write: due.write + of_member.write };
+    let mut due = own_requests(trial, workload)?;
+    if let Some(own) = jobs_beside(trial) {
+        let requests = own.requests?;
+        due = PerOp { read: due.read + requests.read as f64, write: due.write + requests.write as f64 };
     }
     let (mut all, mut merged, mut beyond) = (0.0, 0.0, PerOp { read: 0.0, write: 0.0 });
     for disk in disks(trial)? {
@@ -187,6 +201,76 @@ pub fn requests(trial: &TrialSamples, workload: &Workload) -> Option<(f64, f64)>
     }
     let others = (beyond.read - due.read).max(0.0) + (beyond.write - due.write).max(0.0);
     (all > 0.0 && merged <= JOINED * all).then_some((all, others))
+}
+
+/// Requests that the disks of a trial serve for its operations at most, with those of a journal; nothing where that is not known.
+fn own_requests(trial: &TrialSamples, workload: &Workload) -> Option<PerOp<f64>> {
+    let mut due = PerOp { read: 0.0, write: made_durable(trial, workload) * JOURNAL_REQUESTS };
+    for member in trial.members.iter().filter(|member| members::totals(member).ops > 0) {
+        let of_member = requests_of(trial, member)?;
+        due = PerOp { read: due.read + of_member.read, write: due.write + of_member.write };
+    }
+    Some(due)
+}
+
+/// Tells trials that ran at the same time, in one run, what the others of them had their disks do: none is another's background.
+pub fn tell_jobs_beside(trials: &mut [(&Workload, &mut TrialSamples)]) {
+    let each: Vec<Job> = trials.iter().map(|(workload, trial)| Job::of(trial, workload)).collect();
+    for (at, (_, trial)) in trials.iter_mut().enumerate() {
+        let mut own = JobsBeside { requests: Some(PerOp::default()), ..JobsBeside::default() };
+        let others = each.iter().enumerate().filter(|(other, _)| *other != at);
+        others.for_each(|(_, other)| other.beside(&each[at], &mut own));
+        if let Some(observed) = trial.observed.as_mut().filter(|_| !own.names.is_empty()) {
+            observed.jobs_beside = Some(own);
+        }
+    }
+}
+
+/// One of several trials at the same time.
+struct Job {
+    name: String,
+    begins: UnixTime,
+    elapsed: Nanos,
+    disks: Vec<String>,
+    due: PerOp<LeastMost>,
+    requests: Option<PerOp<f64>>,
+}
+
+impl Job {
+    fn of(trial: &TrialSamples, workload: &Workload) -> Job {
+        let mut due = moved(trial).unwrap_or_default().due;
+        let beside = beside(trial, workload);
+        due.read.most += beside.read;
+        due.write.most += beside.write;
+        let names = disks(trial).unwrap_or_default().into_iter().map(|disk| disk.name.clone());
+        Job {
+            name: workload.name.clone(),
+            begins: trial.started_unix,
+            elapsed: trial.elapsed,
+            disks: names.collect(),
+            due,
+            requests: own_requests(trial, workload).filter(|_| workload.direct),
+        }
+    }
+
+    /// Adds what this job had the disks of `other` do while that was measured: its operations are spread evenly over its time and its disks.
+    fn beside(&self, other: &Job, sum: &mut JobsBeside) {
+        let end = |job: &Job| job.begins.0.saturating_add(job.elapsed.0);
+        let together = end(self).min(end(other)).saturating_sub(self.begins.max(other.begins).0);
+        let shared = self.disks.iter().filter(|disk| other.disks.contains(disk)).count();
+        if together == 0 || shared == 0 {
+            return;
+        }
+        let part = together as f64 / self.elapsed.0 as f64 * shared as f64 / self.disks.len() as f64;
+        let of = |whole: f64| (whole * part).round() as u64;
+        sum.names.push(self.name.clone());
+        sum.least += PerOp { read: of(self.due.read.least), write: of(self.due.write.least) };
+        sum.most += PerOp { read: of(self.due.read.most), write: of(self.due.write.most) };
+        sum.requests = sum.requests.zip(self.requests).map(|(mut sum, more)| {
+            sum += more.map(of);
+            sum
+        });
+    }
 }
 
 /// Share of the requests that somebody else made.

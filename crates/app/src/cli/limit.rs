@@ -37,7 +37,7 @@ pub struct LimitArgs {
     /// Bytes over TCP in a second, received and sent together; UDP is not counted
     #[arg(long, value_name = "RATE", value_parser = rate)]
     net: Option<Bytes>,
-    /// The process to hold, with what it has started and starts
+    /// The process to hold, with what it has started and starts; a write to a pipe or socket that is under way may end early
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
     /// The command to run, with its arguments
@@ -72,9 +72,12 @@ pub fn run(args: &LimitArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     };
     view::ended(&limits, &course).iter().for_each(|line| say(line));
     if globals.json {
-        // What became of the command counts more than that nobody reads it.
+        // That a command failed counts more than that nobody reads it.
         if let Err(error) = views::print_json(&view::json(&limits, &target, end, &course)) {
-            views::say(&format!("ebb: {error}"));
+            match end {
+                End::Exited(0) | End::Unknown => return Err(error),
+                _ => views::say(&format!("ebb: {error}")),
+            }
         }
     }
     Ok(ExitCode::from(match end {

@@ -9,12 +9,15 @@ use ebbtide_model::shown::one_line;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 
+/// What each thread has moved, by process and thread.
+pub type ByThread = BTreeMap<(u32, u32), Counts>;
+
 /// Bytes of all that a program is and was.
 #[derive(Debug)]
 pub struct Moved {
     sys: Sys,
-    /// By process and thread, as of the last look.
-    tasks: BTreeMap<(u32, u32), Counts>,
+    /// As of the last look.
+    tasks: ByThread,
     /// Of those that have ended.
     ended: Counts,
     told: BTreeSet<u32>,
@@ -49,6 +52,11 @@ impl Moved {
         let gone = before.iter().filter(|(task, _)| !self.tasks.contains_key(task));
         self.ended = gone.fold(self.ended, |sum, (_, counts)| sum.plus(*counts));
         (self.tasks.values().fold(self.ended, |sum, counts| sum.plus(*counts)), uncounted)
+    }
+
+    /// What each of its threads had moved at the last look.
+    pub fn by_thread(&self) -> &ByThread {
+        &self.tasks
     }
 
     /// Looks at a thread that is about to end once more.

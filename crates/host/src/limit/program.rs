@@ -4,9 +4,9 @@
 //! have to stand still. So no call ends early, no parent sees a stop, and when this program is killed the kernel lets all go on.
 //!
 //! A stop costs some microseconds. A thread with very many calls goes on without them, and is interrupted when it has to stand still: it moves
-//! little in each. One that goes on moving bytes in a single long call is interrupted as well.
+//! little in each. One that goes on moving bytes in a single long call is interrupted as well; one that waits in its call is not.
 
-use super::moved::Moved;
+use super::moved::{ByThread, Moved};
 use crate::sys::process::{self, Process};
 use crate::sys::{self, Sys};
 use ebbtide_model::limit::Counts;
@@ -76,14 +76,13 @@ pub struct Program {
     main: u32,
     threads: BTreeMap<u32, Thread>,
     moved: Moved,
-    /// Since when it stands still, and what it had moved then.
-    held: Option<(Instant, Counts)>,
-    /// When it was sent a signal to end.
+    /// Since when it stands still, and what its threads had moved then.
+    held: Option<(Instant, ByThread)>,
+    /// When it was first sent a signal to end. Time to act on it is given once: whoever goes on is held.
     signalled: Option<Instant>,
     /// What it has to be told about it.
     remarks: Vec<String>,
     ended: Option<Ended>,
-    last: Counts,
 }
 
 impl Program {
@@ -97,7 +96,6 @@ impl Program {
             signalled: None,
             remarks: Vec::new(),
             ended: None,
-            last: Counts::default(),
         }
     }
 
@@ -218,7 +216,6 @@ impl Program {
         let processes = self.processes();
         let (moved, uncounted) = self.moved.look(&processes);
         self.remarks.extend(uncounted);
-        self.last = moved;
         moved
     }
 
@@ -286,8 +283,10 @@ impl Program {
             Stop::Group => drop(trace::leave_stopped(task)),
             Stop::Signal(signal) => {
                 let ends = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM];
-                if ends.iter().any(|end| end.as_raw() == signal) {
-                    self.signalled = Some(Instant::now());
+                if ends.iter().any(|end| end.as_raw() == signal)
+                    && masks(&self.sys, task, &["SigIgn:"]) & bit(signal) == 0
+                {
+                    self.signalled.get_or_insert_with(Instant::now);
                 }
                 let _ = trace::go_on(task, thread.until, signal);
             }
@@ -354,9 +353,21 @@ impl Program {
     /// All stand still from their next call on; whether that is new.
     pub fn stand_still(&mut self) -> bool {
         let is_new = self.held.is_none();
-        let (since, before) = *self.held.get_or_insert((Instant::now(), self.last));
-        let moves = since.elapsed() >= LONG_CALL && self.last != before;
+        let (since, before) =
+            self.held.get_or_insert_with(|| (Instant::now(), self.moved.by_thread().clone()));
+        let mut movers = BTreeSet::new();
+        if since.elapsed() >= LONG_CALL {
+            movers = moved_since(self.moved.by_thread(), before);
+            (*since, *before) = (Instant::now(), self.moved.by_thread().clone());
+        }
+        // What the kernel's helpers move, a thread of their process has asked for.
+        let helped: BTreeSet<u32> = movers
+            .iter()
+            .filter(|(_, task)| !self.threads.contains_key(task))
+            .map(|(process, _)| *process)
+            .collect();
         for (task, thread) in &mut self.threads {
+            let moves = movers.contains(&(thread.process, *task)) || helped.contains(&thread.process);
             if thread.rest != Rest::No {
                 // So that a signal reaches it.
                 if !is_new && signals_wait(&self.sys, *task) {
@@ -369,9 +380,6 @@ impl Program {
                 thread.until = Until::Call;
                 let _ = trace::interrupt(*task);
             }
-        }
-        if moves {
-            self.held = Some((Instant::now(), self.last));
         }
         self.pass();
         is_new
@@ -397,6 +405,14 @@ fn untraceable(sys: &Sys, status: &Path) -> String {
     }
 }
 
+/// The threads that have moved something since they had moved what is in `before`.
+fn moved_since(now: &ByThread, before: &ByThread) -> BTreeSet<(u32, u32)> {
+    let moved = |(task, counts): (&(u32, u32), &Counts)| {
+        (before.get(task).copied().unwrap_or_default() != *counts).then_some(*task)
+    };
+    now.iter().filter_map(moved).collect()
+}
+
 /// Whether a thread is not asleep.
 fn runs(sys: &Sys, task: u32) -> bool {
     Process::look(sys, task).is_some_and(|now| now.state != 'S')
@@ -404,14 +420,21 @@ fn runs(sys: &Sys, task: u32) -> bool {
 
 /// Whether a signal waits for a thread that it does not hold back, other than those that nobody minds.
 fn signals_wait(sys: &Sys, task: u32) -> bool {
-    let status = sys::text(&sys.proc.join(task.to_string()).join("status")).unwrap_or_default();
-    let mask = |key| {
-        let mask = sys::field(&status, key).and_then(|mask| u64::from_str_radix(mask, 16).ok());
-        mask.unwrap_or(0)
-    };
     let quiet = [Signal::CHILD, Signal::CONT, Signal::URG, Signal::WINCH];
-    let quiet = quiet.iter().fold(0_u64, |all, signal| all | 1 << (signal.as_raw() - 1));
-    (mask("SigPnd:") | mask("ShdPnd:")) & !(mask("SigBlk:") | mask("SigIgn:") | quiet) != 0
+    let quiet = quiet.iter().fold(0, |all, signal| all | bit(signal.as_raw()));
+    masks(sys, task, &["SigPnd:", "ShdPnd:"]) & !(masks(sys, task, &["SigBlk:", "SigIgn:"]) | quiet) != 0
+}
+
+/// The signals that are in any of these lines of a thread's status.
+fn masks(sys: &Sys, task: u32, keys: &[&str]) -> u64 {
+    let status = sys::text(&sys.proc.join(task.to_string()).join("status")).unwrap_or_default();
+    let mask = |key: &&str| u64::from_str_radix(sys::field(&status, key)?, 16).ok();
+    keys.iter().filter_map(mask).fold(0, |all, mask| all | mask)
+}
+
+/// The bit of a signal in such a line.
+fn bit(signal: i32) -> u64 {
+    u32::try_from(signal - 1).ok().and_then(|at| 1_u64.checked_shl(at)).unwrap_or(0)
 }
 
 /// The process `main` and all below it.

@@ -356,6 +356,7 @@ impl Running {
             io_waits: watched.waits.io(from, to),
             quota: watched.waits.quota(from, to),
             built: None,
+            jobs_beside: None,
         };
         observed.others = others::plausible(others, &observed);
         observed

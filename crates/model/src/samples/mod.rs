@@ -15,8 +15,8 @@ pub use histogram::{Bucket, Histogram, rank};
 pub use hosts::{HostSamples, Skew};
 pub use observation::{
     AsBuilt, CallUse, ConnectionUse, CoreUse, DeviceObservation, DiskUse, Encryption, ExceededInterval,
-    GroupMemory, GroupQuota, InterruptUse, LimitsExceeded, MemberObservation, MemoryUse, NetworkUse,
-    Observation, ObservedInterval, OtherActivity, OtherKind, ProcessorUser, RemoteUse, TcpUse,
+    GroupMemory, GroupQuota, InterruptUse, JobsBeside, LimitsExceeded, MemberObservation, MemoryUse,
+    NetworkUse, Observation, ObservedInterval, OtherActivity, OtherKind, ProcessorUser, RemoteUse, TcpUse,
 };
 
 use crate::per_op::PerOp;

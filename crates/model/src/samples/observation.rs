@@ -48,6 +48,24 @@ pub struct Observation {
     /// What the trial ran on, where the run had built it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub built: Option<AsBuilt>,
+    /// What other jobs of the same run asked of these devices meanwhile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jobs_beside: Option<JobsBeside>,
+}
+
+/// What jobs that ran at the same time as a trial, in the same run, had the trial's disks do during its measurement.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct JobsBeside {
+    /// Their names.
+    pub names: Vec<String>,
+    /// Bytes, at least.
+    pub least: PerOp<u64>,
+    /// Bytes, at most.
+    pub most: PerOp<u64>,
+    /// Requests, at most; absent where it is not known how many one operation becomes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<PerOp<u64>>,
 }
 
 /// What a run had built for a trial, as the kernel told it right before the trial and not as it was asked for.

@@ -41,6 +41,11 @@ fn programs_write_every_byte() {
         ("dd, random", "dd if=/dev/urandom of=to bs=1M count=12 2>/dev/null", whole),
         ("dd, direct", "dd if=/dev/zero of=to bs=1M count=12 oflag=direct 2>/dev/null", whole),
         (
+            "python, one write that waits for cat",
+            "python3 -c 'import os; os.write(1, bytes(12582912))' | cat > to",
+            whole,
+        ),
+        (
             "a job",
             "bash -c 'set -m; dd if=/dev/zero of=to bs=1M count=12 2>/dev/null; touch after'; rm after",
             whole,
@@ -64,6 +69,26 @@ for _ in range(12): os.write(to, os.read(zero, 1 << 20))'",
             });
         }
     });
+}
+
+#[test]
+fn signals_that_end_nothing_free_nobody() {
+    let script = r#"python3 -c '
+import os, signal, threading, time
+signal.signal(signal.SIGHUP, lambda *_: None)
+def send():
+    while True:
+        os.kill(os.getpid(), signal.SIGHUP)
+        time.sleep(0.05)
+threading.Thread(target=send, daemon=True).start()
+time.sleep(0.3)
+with open("to", "wb", 0) as to:
+    for _ in range(100): to.write(bytes(100000))'"#;
+    let output = limit(&Home::new(), "--json --write 5MB", script).output().unwrap();
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
+    let said = json(&output);
+    let rate = &said["rates"]["write"];
+    assert!(rate["per_second"].as_f64().unwrap() <= 1.05 * 5e6 && rate["above_limit"] == 0, "{said}");
 }
 
 /// PostgreSQL's programs, where Debian has them.

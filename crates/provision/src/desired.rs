@@ -5,7 +5,7 @@ use crate::system::System;
 use ebbtide_model::experiment::{Experiment, VolumeSource};
 use ebbtide_model::layout::LayoutNode;
 use ebbtide_model::plan::build::{
-    self, Build, BuildPlanError, BuildStep, BuildUndo, Identity, Purpose, Site,
+    self, Build, BuildAction, BuildPlanError, BuildStep, BuildUndo, Identity, Purpose, Site,
 };
 use ebbtide_model::rbd::Image;
 use ebbtide_model::shown::Shown;
@@ -224,6 +224,12 @@ pub enum ProvisionError {
     /// An ephemeral array that nothing would make at boot.
     #[error("{name} is ephemeral, and {what}")]
     Ephemeral { name: String, what: &'static str },
+    /// What tells members from others would be lost.
+    #[error(
+        "design {design}: metadata {metadata} is at the end of a volume, and not there any more after a reboot once the volume has grown. Each member of a \
+         mirror then looks like the file system itself, and is mounted without the others. Leave `metadata` out (1.2)"
+    )]
+    AtTheEnd { design: String, metadata: String },
     /// The steps cannot be made.
     #[error("design {design}: {error}")]
     Build {
@@ -231,6 +237,16 @@ pub enum ProvisionError {
         /// Why no steps can be planned for it.
         error: BuildPlanError,
     },
+}
+
+/// The version of md's metadata that an array is built with, where that is at the end of its members.
+pub(crate) fn at_the_end(build: &Build) -> Option<String> {
+    let arguments = build.steps.iter().filter_map(|step| match &step.action {
+        BuildAction::Run { program, arguments } if program == "mdadm" => Some(arguments),
+        _ => None,
+    });
+    let mut versions = arguments.flatten().filter_map(|argument| argument.strip_prefix("--metadata="));
+    versions.find(|version| ["1.0", "0.90"].contains(version)).map(str::to_owned)
 }
 
 /// Longest name: volume groups and md take more, but nobody reads more.
@@ -380,6 +396,9 @@ impl DesignRequest<'_> {
         let site = Site { run: &seed.0, build: 0, devices: self.devices, md_numbers: &[], purpose };
         let build = build::build(design, &site)
             .map_err(|error| ProvisionError::Build { design: design.name.clone(), error })?;
+        if let Some(metadata) = at_the_end(&build) {
+            return Err(ProvisionError::AtTheEnd { design: design.name.clone(), metadata });
+        }
         let parts = files::parts(
             self.name,
             self.class,

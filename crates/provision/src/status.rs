@@ -53,6 +53,8 @@ pub struct ArraySeen {
     pub missing: bool,
     /// Its data are on devices that the design does not name, too, or only there.
     pub elsewhere: bool,
+    /// It is of another level or geometry than the design says.
+    pub differs: bool,
     /// How many members it lacks there.
     pub short: u64,
     /// Who is at work on it.
@@ -135,7 +137,9 @@ impl Array {
         };
         // Of those that took its members' places nothing is known but how many are missing.
         let is_moved = seen.elsewhere && members.iter().any(|member| member.state != MemberState::InUse);
-        let can_lose = if seen.missing || is_moved { None } else { can_lose(&desired.layout, &works) };
+        // The design says nothing of what another array can lose.
+        let can_lose =
+            if seen.missing || is_moved || seen.differs { None } else { can_lose(&desired.layout, &works) };
         let (hosts, can_lose_hosts) = hosts::hosts(record, &members, seen.missing);
         let is_out = |member: &MemberStatus| match seen.elsewhere {
             true => member.state == MemberState::Faulty,
@@ -154,7 +158,7 @@ impl Array {
         };
         let is_lost = !seen.missing && can_lose.is_none();
         let remedies = match lost(record, &members).filter(|_| is_lost) {
-            _ if seen.elsewhere => Vec::new(),
+            _ if seen.elsewhere || seen.differs => Vec::new(),
             Some(lost) => vec![lost],
             None => remedies(record, &members, &seen.members, &hosts, seen.missing),
         };

@@ -8,18 +8,13 @@ use std::fmt::Write;
 use std::time::Duration;
 
 /// Designs, each of which is a file of its own. `raw_X` is `X` without what is made on the array.
-const DESIGNS: [(&str, &str); 23] = [
+const DESIGNS: [(&str, &str); 21] = [
     ("raw_stripe", "layout = \"stripe\"\nmembers = [\"a\", \"b\"]"),
     ("stripe", "layout = \"stripe\"\nmembers = [\"a\", \"b\"]\nfilesystem = \"ext4\""),
     ("stripe_xfs", "layout = \"stripe\"\nmembers = [\"a\", \"b\"]\nfilesystem = \"xfs\""),
     ("chunks", "layout = \"stripe\"\nchunk = \"64KiB\"\nmembers = [\"a\", \"b\"]\nfilesystem = \"ext4\""),
     ("mirror", "layout = \"mirror\"\nmembers = [\"a\", \"b\"]\nfilesystem = \"ext4\""),
     ("mirror_11", "layout = \"mirror\"\nmetadata = \"1.1\"\nmembers = [\"a\", \"b\"]\nfilesystem = \"ext4\""),
-    ("mirror_10", "layout = \"mirror\"\nmetadata = \"1.0\"\nmembers = [\"a\", \"b\"]\nfilesystem = \"ext4\""),
-    (
-        "mirror_090",
-        "layout = \"mirror\"\nmetadata = \"0.90\"\nmembers = [\"a\", \"b\"]\nfilesystem = \"ext4\"",
-    ),
     (
         "raw_luks",
         "layout = \"mirror\"\nmembers = [\"a\", \"b\"]\nencryption = { format = \"luks2\", key_file = \"/run/key\" }",

@@ -23,12 +23,21 @@ fn what_cannot_be_applied_is_wrong_usage_with_what_to_write() {
             .replace("device = \"/dev/disk/by-id/none-a\"", "size = \"64MiB\"")
             .replace("device = \"/dev/disk/by-id/none-b\"", "size = \"64MiB\""),
     );
+    home.write(
+        "end.toml",
+        &ON_DEVICES
+            .replace("layout = \"stripe\"\nchunk = \"64KiB\"", "layout = \"mirror\"\nmetadata = \"1.0\""),
+    );
     home.write("moving.toml", &ON_DEVICES.replace("/dev/disk/by-id/none-a", "/dev/none-at-all"));
     for (line, wanted) in [
         ("apply e.toml", ["raid0-xfs", "--mount /data"]),
         ("apply two.toml --mount /data", ["2 designs", "--design: raid0-xfs, other"]),
         ("apply two.toml --mount /data --design none", ["no design none", "raid0-xfs, other"]),
         ("apply files.toml --mount /data", ["volume a is a file", "/dev/disk/by-id/"]),
+        (
+            "apply end.toml --mount /data",
+            ["metadata 1.0 is at the end of a volume", "Leave `metadata` out (1.2)"],
+        ),
         ("apply moving.toml --mount /data", ["/dev/none-at-all may be another device", "ebb volumes"]),
         ("apply e.toml --mount data", ["mount point data", "begin it with /"]),
         ("apply e.toml --mount /data --name 0", ["the name `0`", "--name"]),

@@ -1,7 +1,7 @@
 //! From a design to what a machine needs at boot.
 
 use super::{Boot, Brought, Ebb};
-use crate::desired::check_mountpoint;
+use crate::desired::{at_the_end, check_mountpoint};
 use crate::{ProvisionError, check_name, files};
 use ebbtide_model::experiment::{Design, Experiment, VolumeSource};
 use ebbtide_model::layout::LayoutNode;
@@ -127,7 +127,6 @@ impl BootOrder<'_> {
             return Err(beyond(design, "has no array"));
         };
         let mountpoint: PathBuf = self.mountpoint.components().collect();
-        let options = design.stack.mount_options.as_deref();
         Ok(Boot {
             name: self.name.to_owned(),
             source: self.source(design),
@@ -135,7 +134,7 @@ impl BootOrder<'_> {
             create: array(design, &build)?,
             filesystem,
             mkfs,
-            fstab: files::started_by_the_kernel(&mountpoint, filesystem, options),
+            fstab: files::started_by_the_kernel(design, &mountpoint, filesystem),
             mountpoint: mountpoint.to_string_lossy().into_owned(),
             settings: settings(&build),
             members,
@@ -249,8 +248,8 @@ fn array(design: &Design, build: &Build) -> Result<Vec<String>, BootError> {
     if runs(build).any(|(program, _)| matches!(program, "lvcreate" | "vgcreate" | "pvcreate" | "lvm")) {
         return Err(beyond(design, "has LVM"));
     }
-    if arguments.iter().any(|word| word == "--metadata=0.90") {
-        return Err(beyond(design, "has md's metadata 0.90, which knows no names"));
+    if let Some(metadata) = at_the_end(build) {
+        return Err(ProvisionError::AtTheEnd { design: design.name.clone(), metadata }.into());
     }
     if arguments.iter().any(|word| word == "--write-mostly") {
         return Err(beyond(design, "has members that are read only where no other can be"));

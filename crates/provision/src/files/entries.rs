@@ -1,6 +1,7 @@
 //! What each of the host's files says of an array that stays.
 
 use super::Part;
+use crate::can_lose;
 use crate::desired::{Class, Member, Seed, across_hosts};
 use crate::system::System;
 use ebbtide_model::experiment::Design;
@@ -13,9 +14,12 @@ use std::path::Path;
 /// there by then will not come.
 const DEVICE_TIMEOUT: u32 = 30;
 
-/// The same where a key has to be derived first, which was made to take two seconds on the machine that made it and takes longer where
+/// The same of what can be used without a member: md starts it 30 s after its first member came (mdadm-last-resort@.timer), which may be late in a boot.
+const DEGRADED_TIMEOUT: u32 = 120;
+
+/// How much longer it waits where a key has to be derived first, which was made to take two seconds on the machine that made it and takes longer where
 /// processors are slower or busy with a boot. Nothing waits for it but the mount.
-const UNLOCK_TIMEOUT: u32 = 120;
+const UNLOCK_TIMEOUT: u32 = 90;
 
 /// The same where the device may have to be made first, with its file system.
 const REBUILD_TIMEOUT: u32 = 3600;
@@ -98,8 +102,8 @@ fn arrays(build: &Build, members: &[Member]) -> String {
 fn crypt(name: &str, seed: &Seed, design: &Design) -> String {
     let key = design.stack.encryption.as_ref().and_then(|encryption| encryption.key_file.as_ref());
     key.map_or_else(String::new, |key| {
-        let (uuid, key) = (seed.of("crypt").uuid(), key.to_string_lossy());
-        format!("{name} UUID={uuid} {key} luks,nofail,x-systemd.device-timeout={DEVICE_TIMEOUT}s\n")
+        let (uuid, key, timeout) = (seed.of("crypt").uuid(), key.to_string_lossy(), device_timeout(design));
+        format!("{name} UUID={uuid} {key} luks,nofail,x-systemd.device-timeout={timeout}s\n")
     })
 }
 
@@ -115,8 +119,8 @@ fn fstab(name: &str, boot: Boot, seed: &Seed, design: &Design, build: &Build) ->
     let timeout = match boot {
         Boot::MadeAnew => REBUILD_TIMEOUT,
         Boot::AcrossHosts => HOSTS_TIMEOUT,
-        Boot::Kernel if design.stack.encryption.is_some() => UNLOCK_TIMEOUT,
-        Boot::Kernel => DEVICE_TIMEOUT,
+        Boot::Kernel if design.stack.encryption.is_some() => device_timeout(design) + UNLOCK_TIMEOUT,
+        Boot::Kernel => device_timeout(design),
     };
     let late = format!("{}{made}", late(timeout));
     if let (Some(filesystem), Some(mountpoint)) = (design.stack.filesystem, &build.mountpoint) {
@@ -134,18 +138,21 @@ fn fstab(name: &str, boot: Boot, seed: &Seed, design: &Design, build: &Build) ->
     lines
 }
 
+/// How long boot waits for the device that the kernel makes of `design`.
+fn device_timeout(design: &Design) -> u32 {
+    let can_lose = can_lose(&design.layout, &|_| true).is_some_and(|members| members > 0);
+    if can_lose { DEGRADED_TIMEOUT } else { DEVICE_TIMEOUT }
+}
+
 /// Options of what boot does not wait for longer than `timeout` seconds, and goes on without.
 fn late(timeout: u32) -> String {
     format!("nofail,x-systemd.device-timeout={timeout}s")
 }
 
 /// fstab's fields after the first, of an array that the kernel starts.
-pub(crate) fn started_by_the_kernel(
-    mountpoint: &Path,
-    filesystem: Filesystem,
-    options: Option<&str>,
-) -> String {
-    mount_fields(mountpoint, filesystem, options, &late(DEVICE_TIMEOUT))
+pub(crate) fn started_by_the_kernel(design: &Design, mountpoint: &Path, filesystem: Filesystem) -> String {
+    let options = design.stack.mount_options.as_deref();
+    mount_fields(mountpoint, filesystem, options, &late(device_timeout(design)))
 }
 
 /// fstab's fields after the first.

@@ -8,7 +8,7 @@ use crate::build::{BuildError, SETTLE_MAX, STEP, lvm, mdadm, queue, run};
 use ebbtide_door::pause_at;
 use ebbtide_model::plan::build::{BuildAction, BuildStep, BuildUndo, LASTING_LVM_CONFIG};
 use ebbtide_model::shown::Shown;
-use ebbtide_provision::{Class, Desired, Member, Phase, Record};
+use ebbtide_provision::{Class, Desired, Member, Phase, Record, can_lose};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -208,18 +208,17 @@ impl Keeper<'_> {
             )));
         };
         let until = Instant::now() + patience;
+        let is_there = |member: &Member| self.sys.at(Path::new(&member.path)).exists();
         let absent = |record: &Record| {
-            record
-                .desired
-                .members
-                .iter()
-                .find(|member| !self.sys.at(Path::new(&member.path)).exists())
-                .map(|member| member.path.clone())
+            record.desired.members.iter().find(|member| !is_there(member)).map(|member| member.path.clone())
         };
         while let Some(path) = absent(&record) {
             if Instant::now() >= until {
-                if record.desired.has_hosts() {
-                    // Whether the others may be run without it is judged.
+                let works = |volume: usize| {
+                    record.desired.members.iter().all(|member| member.volume != volume || is_there(member))
+                };
+                if record.desired.has_hosts() || can_lose(&record.desired.layout, &works).is_some() {
+                    // Whether the others may be run without it is judged, where nobody runs them yet.
                     break;
                 }
                 let path = Path::new(&path).shown();
@@ -336,6 +335,7 @@ impl Keeper<'_> {
                 if there.is_empty() { None } else { words(&assemble, &there) }
             }
             Some(BuildUndo::RemoveLv { volume }) if lvm::is_there(self.runner, volume)? => {
+                self.has_all_volumes(record, volume)?;
                 words(&["lvchange", "--config", LASTING_LVM_CONFIG, "--activate", "y", volume], &[])
             }
             _ => None,
@@ -364,9 +364,7 @@ impl Keeper<'_> {
                 continue;
             }
             let unconfirmed = record.begun > index && record.done <= index;
-            if record.done <= index {
-                self.is_as_designed(record, &step)?;
-            }
+            self.is_as_designed(record, &step)?;
             self.is_ours(record, &step)?;
             let mut stands = now == StepState::Stands;
             if !stands && let Some(words) = self.wake(record, &step)? {

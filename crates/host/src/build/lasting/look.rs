@@ -1,6 +1,6 @@
 //! What there is of what should be: each step, found by identity.
 
-use super::super::{identity, lvm, mdadm, queue, undo};
+use super::super::{Differs, identity, lvm, mdadm, queue, undo};
 use super::apply::APPLY;
 use super::whose::{Other, uuid_made};
 use super::{Failure, Keeper};
@@ -267,8 +267,16 @@ impl Keeper<'_> {
         }
         drift.extend(moved.iter().cloned());
         let mut gone: Vec<&BuildUndo> = Vec::new();
+        let mut differs = false;
         for (step, now) in desired.build.steps.iter().zip(&steps) {
             let Some(undo) = &step.undo else { continue };
+            if *now == StepState::Stands
+                && let Some((device, how)) = self.differs(step)?
+            {
+                differs = true;
+                let Differs { property, is, wanted } = how;
+                drift.push(format!("{device} is not the array that was applied: its {property} is {is}, and the design wants {wanted}"));
+            }
             // What stands on something that is not there is not told again.
             let above = gone.iter().any(|below| undo.stands_on(below));
             match now {
@@ -347,7 +355,7 @@ impl Keeper<'_> {
         let drift = drift.iter().map(|drift| one_line(drift).into_owned()).collect();
         let elsewhere = elsewhere && !missing;
         let short = if elsewhere { self.short(desired) } else { 0 };
-        Ok(ArraySeen { members, doing, drift, missing, elsewhere, short, at_work })
+        Ok(ArraySeen { members, doing, drift, missing, elsewhere, differs, short, at_work })
     }
 
     /// Whether the array that `undo` would stop runs on its members under another name alone.

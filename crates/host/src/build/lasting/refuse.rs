@@ -118,9 +118,9 @@ impl Keeper<'_> {
         (self.may_build)(&members, destroy).map_err(Failure::Refused)
     }
 
-    /// Refuses to take an array or a logical volume that is there for what `step` would make, where it was made otherwise.
-    pub(super) fn is_as_designed(&self, record: &Record, step: &BuildStep) -> Result<(), Failure> {
-        let BuildAction::Run { arguments, .. } = &step.action else { return Ok(()) };
+    /// The array or logical volume that is there for what `step` makes, where it was made otherwise, and how.
+    pub(super) fn differs(&self, step: &BuildStep) -> Result<Option<(String, Differs)>, Failure> {
+        let BuildAction::Run { arguments, .. } = &step.action else { return Ok(None) };
         let (device, differs) = match &step.undo {
             Some(BuildUndo::StopMd { device, uuid, members }) => {
                 (device.clone(), mdadm::differs(&self.sys, self.runner, uuid, members, arguments)?)
@@ -128,9 +128,14 @@ impl Keeper<'_> {
             Some(BuildUndo::RemoveLv { volume }) => {
                 (format!("/dev/{volume}"), lvm::differs(self.runner, volume, arguments)?)
             }
-            _ => return Ok(()),
+            _ => return Ok(None),
         };
-        let Some(Differs { property, is, wanted }) = differs else { return Ok(()) };
+        Ok(differs.map(|differs| (device, differs)))
+    }
+
+    /// Refuses to take an array or a logical volume that is there for what `step` would make, where it was made otherwise.
+    pub(super) fn is_as_designed(&self, record: &Record, step: &BuildStep) -> Result<(), Failure> {
+        let Some((device, Differs { property, is, wanted })) = self.differs(step)? else { return Ok(()) };
         let name = &record.desired.name;
         Err(Failure::Refused(format!(
             "{device} is on these members already: its {property} is {is}, and the design wants {wanted}. To keep it, apply the design that \
@@ -145,9 +150,7 @@ impl Keeper<'_> {
         for (index, step) in record.desired.build.steps.iter().enumerate() {
             let Some(undo) = &step.undo else { continue };
             self.is_ours(record, step)?;
-            if record.done <= index {
-                self.is_as_designed(record, step)?;
-            }
+            self.is_as_designed(record, step)?;
             let name = match undo {
                 BuildUndo::RemoveVg { name } => Some(format!("the volume group {name}")),
                 BuildUndo::RemoveLv { volume } => Some(format!("the logical volume {volume}")),

@@ -3,7 +3,7 @@
 use super::copies::on_host;
 use super::whose::Other;
 use super::{Failure, Keeper};
-use crate::build::{mdadm, undo};
+use crate::build::{lvm, mdadm, undo};
 use ebbtide_model::plan::build::{BuildStep, BuildUndo};
 use ebbtide_provision::copies::{Superblock, apart};
 use ebbtide_provision::{Class, Member, Record, can_lose};
@@ -70,6 +70,46 @@ impl Keeper<'_> {
             missed(&behind),
             if missing.len() == 1 { "it" } else { "them" }
         )))
+    }
+
+    /// Refuses to activate the logical volume `volume` without a member of its group: LVM would run a copy that missed what the other has, and later write it
+    /// over the other.
+    pub(super) fn has_all_volumes(&self, record: &Record, volume: &str) -> Result<(), Failure> {
+        let there = lvm::physical(self.runner)?;
+        let is_missing = |member: &&Member| {
+            record.desired.build.steps.iter().any(|step| match &step.undo {
+                Some(BuildUndo::RemovePv { device, uuid }) => {
+                    *device == member.path
+                        && there
+                            .iter()
+                            .all(|volume| volume.uuid != *uuid || !self.is_a_device(&volume.device))
+                }
+                _ => false,
+            })
+        };
+        let missing: Vec<&Member> = record.desired.members.iter().filter(is_missing).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let what: Vec<String> = missing.iter().map(|member| self.why_missing(member)).collect();
+        let works = |volume: usize| missing.iter().all(|member| member.volume != volume);
+        let on = match can_lose(&record.desired.layout, &works) {
+            Some(_) => format!(
+                "Or go on without: `lvchange --activate y --activationmode degraded {volume}`, and then run this again; what only the missing may have is \
+                 lost then"
+            ),
+            None => format!("Or take {0} out of this host with `ebb undo {0}`", record.desired.name),
+        };
+        Err(Failure::Refused(format!(
+            "/dev/{volume} is not activated: {}. Bring {} back and run this again. {on}",
+            what.join(", and "),
+            if missing.len() == 1 { "it" } else { "them" }
+        )))
+    }
+
+    /// Whether LVM names a device that is there.
+    fn is_a_device(&self, path: &str) -> bool {
+        path.starts_with('/') && self.sys.at(Path::new(path)).exists()
     }
 
     /// Of arrays whose members were run without each other: the step, and both sides in words. What only one side has is nowhere else.

@@ -34,8 +34,33 @@ fn an_array_that_lacks_a_member_says_which_and_how_to_go_on() {
 }
 
 #[test]
+fn a_copy_of_lvm_s_is_not_run_without_the_other_but_where_somebody_says_so() {
+    let (machine, desired) = applied(&format!("{MIRROR}\nbacking = \"lvm\""));
+    machine.power_off();
+    machine.set_disk(1, Disk::Absent);
+    let error = refused(&machine, &desired, false);
+    assert!(
+        error.contains("/dev/data/data is not activated: volume v1 is missing (there is no /dev/disk/by-id/vol1). Bring it back")
+            && error.contains("`lvchange --activate y --activationmode degraded data/data`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_array_of_another_level_is_not_healthy() {
+    let (machine, desired) = applied(MIRROR);
+    machine.becomes_level("0");
+    let seen = machine.status();
+    let told =
+        "/dev/md/data is not the array that was applied: its raid level is raid0, and the design wants raid1";
+    assert!(seen.differs && seen.drift.iter().any(|drift| drift == told), "{seen:?}");
+    let error = refused(&machine, &desired, false);
+    assert!(error.contains("its raid level is raid0, and the design wants raid1"), "{error}");
+}
+
+#[test]
 fn what_an_array_carries_is_not_taken_for_something_in_front_of_it() {
-    for metadata in ["1.2", "1.1", "1.0", "0.90"] {
+    for metadata in ["1.2", "1.1"] {
         let (machine, desired) = applied(&format!("{MIRROR}\nmetadata = \"{metadata}\""));
         machine.power_off();
         let seen = machine.status();

@@ -529,6 +529,14 @@ impl Machine {
         *on = words.join(" ");
     }
 
+    /// Somebody makes it of another level, with its uuid.
+    pub fn becomes_level(&self, level: &str) {
+        let mut disks = self.disks.borrow_mut();
+        let how = disks.iter_mut().find(|(key, _)| key.starts_with("how:")).expect("has one").1;
+        let old = how.split(' ').find(|word| word.starts_with("--level=")).expect("has a level").to_owned();
+        *how = how.replace(&old, &format!("--level={level}"));
+    }
+
     /// Somebody makes an array anew of its members, under its name.
     pub fn is_made_again(&self) {
         let mut running = self.running.borrow_mut();

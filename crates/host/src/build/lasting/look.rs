@@ -486,7 +486,8 @@ impl Keeper<'_> {
                     () => MemberState::Unused,
                 };
                 let carries = (now == MemberState::Unused).then_some(Carried::Own);
-                return MemberSeen { state: Some(now), errors, carries, ..MemberSeen::default() };
+                let has_bitmap = sys::md::has_bitmap(&md);
+                return MemberSeen { state: Some(now), errors, carries, has_bitmap, ..MemberSeen::default() };
             }
             let place = self.sys.sys.join("class/block").join(&name);
             let is_of_md = desired.build.steps.iter().any(|step| {
@@ -502,7 +503,8 @@ impl Keeper<'_> {
             };
             let is_away = !arrays.is_empty() && state == MemberState::Unused;
             let carries = is_away.then(|| self.carried(desired, member, &arrays));
-            MemberSeen { state: Some(state), carries, ..MemberSeen::default() }
+            let has_bitmap = arrays.iter().any(|array| sys::md::has_bitmap(&block.join(array).join("md")));
+            MemberSeen { state: Some(state), carries, has_bitmap, ..MemberSeen::default() }
         });
         (members.collect(), doing)
     }

@@ -251,10 +251,13 @@ fn halves_that_both_ran_alone_are_not_started() {
     let record = machine.record().expect("is there");
     let seen = ebbtide_provision::status::Array::of(&record, machine.status());
     assert!(seen.remedies[0].contains("run without the members in use, last on today"), "{seen:?}");
-    assert!(!seen.remedies[0].contains("--re-add"), "{seen:?}");
+    assert!(!seen.remedies[0].contains("add /dev"), "{seen:?}");
     machine.has_table(1, "AA");
-    let seen = ebbtide_provision::status::Array::of(&record, machine.status());
-    assert!(seen.remedies[0].contains("--re-add"), "{seen:?}");
+    for (bitmap, add) in [("none\n", " --add /dev"), ("+8\n", " --re-add /dev")] {
+        machine.put("/sys/block/md127/md/bitmap/location", bitmap);
+        let seen = ebbtide_provision::status::Array::of(&record, machine.status());
+        assert!(seen.remedies[0].contains(add), "{seen:?}");
+    }
 }
 
 #[test]

@@ -526,3 +526,42 @@ fn a_copy_that_a_boot_would_mount_is_told() {
         assert_eq!((told, drift.len()), (made.len(), made.len()), "{stack}: {drift:?}");
     }
 }
+
+#[test]
+fn what_md_says_of_an_array_that_runs_is_told() {
+    let (machine, _) = applied(MIRROR);
+    machine.must_be_healthy("at first");
+    let told = |file: &str, text: &str| {
+        machine.put(&format!("/sys/block/md127/md/{file}"), text);
+        machine.status().drift.join("; ")
+    };
+    assert_eq!(told("array_state", "read-auto\n"), "", "it waits for its first write");
+    let read_only = "/dev/md/data is read-only: `mdadm --readwrite /dev/md/data` ends that";
+    assert_eq!(told("array_state", "readonly\n"), read_only);
+    machine.edit("/proc/self/mountinfo", |text| text.replace(" rw - ext4", " ro - ext4"));
+    let both = "`mdadm --readwrite /dev/md/data`, then `mount -o remount,rw /srv/data`";
+    let drift = machine.status().drift;
+    assert!(drift.len() == 1 && drift[0].ends_with(both), "{drift:?}");
+    machine.edit("/proc/self/mountinfo", |text| text.replace(" ro - ext4", " rw - ext4"));
+    assert_eq!(told("array_state", "clean\n"), "");
+    machine.put("/sys/class/block/data/ro", "1\n");
+    assert_eq!(
+        machine.status().drift,
+        ["/dev/md/data is read-only: `blockdev --setrw /dev/md/data` ends that"]
+    );
+    machine.put("/sys/class/block/data/ro", "0\n");
+    assert!(told("sync_action", "frozen\n").contains("`echo idle > /sys/block/md127/md/sync_action`"));
+    assert_eq!(told("sync_action", "idle\n"), "");
+    // After a repair it is what was put right.
+    machine.put("/sys/block/md127/md/last_sync_action", "repair\n");
+    assert_eq!(told("mismatch_cnt", "128\n"), "");
+    let differ = told("last_sync_action", "check\n");
+    assert!(differ.starts_with("the copies or the parity of /dev/md/data differ in 128 sectors"), "{differ}");
+    assert_eq!(told("mismatch_cnt", "0\n"), "");
+    machine.put("/sys/block/md127/md/level", "raid1\n");
+    assert_eq!(
+        told("raid_disks", "1\n"),
+        "/dev/md/data has 1 device, and the design has 2: `mdadm --grow /dev/md/data --raid-devices=2` gives it that number again, before members are added"
+    );
+    assert_eq!(told("raid_disks", "2\n"), "");
+}

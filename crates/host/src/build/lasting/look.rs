@@ -7,7 +7,6 @@ use super::whose::{Other, uuid_made};
 use super::{Failure, Keeper};
 use crate::attach;
 use crate::mounting;
-use crate::probe::tables;
 use crate::sys::md::Synced;
 use crate::{at_work, sys};
 use ebbtide_model::plan::build::{BuildAction, BuildStep, BuildUndo};

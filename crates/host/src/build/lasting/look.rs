@@ -50,6 +50,11 @@ fn uses(step: &BuildStep) -> bool {
     )
 }
 
+/// Whether a step makes swap space, which holds no data of anybody's.
+pub(super) fn makes_swap(step: &BuildStep) -> bool {
+    kind_made(&step.action) == Some("swap")
+}
+
 /// What blkid calls the content that `action` makes.
 pub(super) fn kind_made(action: &BuildAction) -> Option<&str> {
     let BuildAction::Run { program, .. } = action else { return None };
@@ -346,7 +351,8 @@ impl Keeper<'_> {
             .steps
             .iter()
             .zip(&steps)
-            .any(|(step, now)| step.undo.as_ref().is_some_and(destroys) && !is_there(step, now));
+            .filter(|(step, _)| step.undo.as_ref().is_some_and(destroys) && !makes_swap(step))
+            .any(|(step, now)| !is_there(step, now));
         let (members, doing) = self.members(record);
         let at_work = at_work.map(|at_work| {
             // What is not made yet, or is being taken away, has not drifted.

@@ -565,3 +565,34 @@ fn what_md_says_of_an_array_that_runs_is_told() {
     );
     assert_eq!(told("raid_disks", "2\n"), "");
 }
+
+#[test]
+fn swap_that_was_lost_is_made_anew_and_the_array_beside_it_is_not_missing() {
+    let raid = format!("{MIRROR}\nswap = [{{ members = [\"v[3..4]\"], priority = 5 }}]");
+    for lines in [STACKS[3].1, &raid] {
+        for is_booted in [false, true] {
+            let (machine, desired) = applied(lines);
+            match is_booted {
+                true => machine.power_off(),
+                false => machine.stop("swap:/dev/disk/by-id/vol3"),
+            }
+            machine.set_disk(3, Disk::Foreign);
+            if is_booted {
+                machine.boot();
+            }
+            let seen = machine.status();
+            assert!(!seen.missing && !seen.drift.is_empty(), "{seen:?}");
+            for destroy in [false, true] {
+                assert!(refused(&machine, &desired, destroy).contains("vol3"));
+            }
+            machine.set_disk(3, Disk::Blank);
+            let seen = machine.status();
+            assert!(!seen.missing && seen.drift.iter().any(|drift| drift.contains("vol3")), "{seen:?}");
+            machine.keep(|keeper| keeper.apply(desired.clone(), false, &[])).expect("makes it anew");
+            machine.must_be_healthy(lines);
+            assert!(machine.shows_data() && machine.runs("swap:/dev/disk/by-id/vol3"));
+            let again = machine.keep(|keeper| keeper.apply(desired, false, &[]));
+            assert_eq!(again, Ok(Applied::default()));
+        }
+    }
+}

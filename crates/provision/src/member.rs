@@ -46,6 +46,8 @@ pub struct MemberSeen {
     pub troubles: Vec<String>,
     /// What it carries, where its array runs without it.
     pub carries: Option<Carried>,
+    /// Whether its array keeps a bitmap of what was written: without one md takes back no member as what it was, only as a new one.
+    pub has_bitmap: bool,
 }
 
 /// How a member is.

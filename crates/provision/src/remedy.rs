@@ -97,16 +97,20 @@ pub(crate) fn remedies(
         let back = match array {
             Some((step, device)) if !missing && !record.desired.is_across_hosts(step) => {
                 let carries = seen.get(position).and_then(|seen| seen.carries.as_ref());
+                let add = match seen.get(position).is_some_and(|seen| seen.has_bitmap) {
+                    true => "--re-add",
+                    false => "--add",
+                };
                 match (status.state, carries) {
                     (MemberState::Faulty, _) => {
-                        format!("`mdadm {device} --remove {path}` and `mdadm {device} --re-add {path}`")
+                        format!("`mdadm {device} --remove {path}` and `mdadm {device} {add} {path}`")
                     }
                     (_, Some(Carried::Apart(when))) => format!(
                         "it was run without the members in use, last on {when}, so each side has data that the other has not. Compare them before \
                          anything else: `mdadm --examine {path}`; and when {device} is stopped (`ebb undo {name}`), `mdadm --assemble --readonly --run /dev/md/apart {}` shows what it has",
                         ran_with(record, seen, path)
                     ),
-                    (_, Some(Carried::Own)) => format!("`mdadm {device} --re-add {path}`"),
+                    (_, Some(Carried::Own)) => format!("`mdadm {device} {add} {path}`"),
                     (_, Some(Carried::Nothing)) => format!("`mdadm {device} --add {path}`"),
                     (_, Some(Carried::Other(what))) => format!("{what}, and nothing of {device}"),
                     // What comes back is told when it is there.

@@ -204,17 +204,23 @@ fn what_brings_members_back_is_said_of_those_that_do_not_come_back_by_themselves
     let design = "layout = \"mirror\"\nmembers = [\"v0\", \"v1\"]\nfilesystem = \"ext4\"";
     let local = ordered(design, Class::Persistent, Some("/data"), &debian).expect("can stay");
     let local = Record::new(local);
-    let remedy = |state, missing, carries: Option<Carried>| {
+    let remedy_of = |state, missing, carries: Option<Carried>, has_bitmap| {
         let members = [(InUse, None), (state, carries)].map(|(state, carries)| MemberSeen {
             state: Some(state),
             carries,
+            has_bitmap,
             ..MemberSeen::default()
         });
         let array = Array::of(&local, ArraySeen { members: members.into(), missing, ..ArraySeen::default() });
         assert_eq!(array.is_complete(), array.remedies.is_empty() && !missing, "{array:?}");
         array.remedies.join("; ").replace("/dev/disk/by-id/nvme-vol1", "PATH")
     };
+    let remedy = |state, missing, carries| remedy_of(state, missing, carries, true);
     let add = "`mdadm /dev/md/data --re-add PATH`";
+    // Without a bitmap md re-adds nothing.
+    let anew = "`mdadm /dev/md/data --add PATH`";
+    assert_eq!(remedy_of(Unused, false, Some(Carried::Own), false), format!("volume v1: {anew}"));
+    assert!(remedy_of(Faulty, false, None, false).ends_with(&format!("--remove PATH` and {anew}")));
     let other = || Carried::Other("PATH carries ext4 with the label theirs".to_owned());
     for (state, carries, wanted) in [
         (InUse, None, String::new()),

@@ -162,7 +162,7 @@ fn what_is_applied_stands_is_mended_and_taken_away() {
     );
     tell(
         &mut guest,
-        "mdadm --quiet /dev/md/safe --remove /dev/disk/by-id/virtio-d5; mdadm --quiet /dev/md/safe --re-add /dev/disk/by-id/virtio-d5; mdadm --wait /dev/md/safe || true",
+        "mdadm --quiet /dev/md/safe --remove /dev/disk/by-id/virtio-d5; mdadm --quiet /dev/md/safe --add /dev/disk/by-id/virtio-d5; mdadm --wait /dev/md/safe || true",
     );
 
     // What is in use is not taken away; without --destroy members keep their data, and the next apply finds them.

@@ -17,7 +17,8 @@ go dry apply mirror --dry-run; go missing apply mirror; run=$(advised 'Or go on 
 $run; go run apply mirror; go run-kept cat /data/file
 # It knows by now that it goes on without.
 off; go known apply mirror; go known-kept cat /data/file
-back b; go own ebb status; mdadm -q --zero-superblock /dev/ubdb; mkfs.ext4 -q -F -L theirs /dev/ubdb; go foreign ebb status
+back b; go own ebb status; $(advised 'to do: volume b'); mdadm --wait /dev/md/data >/dev/null; go own-back ebb status
+mdadm -q /dev/md/data --fail /dev/ubdb --remove /dev/ubdb; mdadm -q --zero-superblock /dev/ubdb; mkfs.ext4 -q -F -L theirs /dev/ubdb; go foreign ebb status
 wipefs -qaf /dev/ubdb; dd if=/dev/zero of=/dev/ubdb bs=1M status=none; go blank ebb status
 $(advised 'to do: volume b'); mdadm --wait /dev/md/data >/dev/null; go whole ebb status
 off; wipefs -qaf /dev/ubda; dd if=/dev/zero of=/dev/ubda bs=1M status=none; go erased apply mirror
@@ -42,7 +43,8 @@ fresh; apply nested >/dev/null; mdadm --wait /dev/md/data_1 >/dev/null; off; awa
             ("run-kept", "0", "kept"),
             ("known", "1", "mdadm --assemble /dev/md/data"),
             ("known-kept", "0", "kept"),
-            ("own", "1", "to do: volume b: `mdadm /dev/md/data --re-add /dev/disk/by-id/t-b`"),
+            ("own", "1", "to do: volume b: `mdadm /dev/md/data --add /dev/disk/by-id/t-b`"),
+            ("own-back", "0", "data: healthy"),
             (
                 "foreign",
                 "1",

@@ -29,6 +29,11 @@ pub fn is_action(action: &str) -> bool {
     !matches!(action, "idle" | "frozen")
 }
 
+/// Whether the array with this directory in sysfs keeps a bitmap of what is written.
+pub fn has_bitmap(md: &Path) -> bool {
+    word(&md.join("bitmap/location")).is_some_and(|location| location != "none")
+}
+
 /// How far the array `array` (`md0`) is; nothing where it does nothing by itself, or waits for another. From /proc/mdstat, which counts what is done;
 /// `sync_completed` counts what is noted in the superblocks, and stands still for a sixteenth of the array (`md_do_sync` in drivers/md/md.c).
 pub fn synced(sys: &Sys, array: &str) -> Option<Synced> {

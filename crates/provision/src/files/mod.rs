@@ -7,7 +7,7 @@ mod tests;
 pub use entries::parts;
 pub(crate) use entries::started_by_the_kernel;
 
-use ebbtide_model::shown::Shown;
+use ebbtide_model::shown::{Shown, excerpt};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -169,12 +169,28 @@ impl Part {
             }
         }
         match found {
-            Some(found) if found.end == 0 => Err(self.error(&format!(
-                "the block of {name} has no end in it; add the line `{}`",
-                end(name).trim_end()
-            ))),
+            Some(found) if found.end == 0 => {
+                let (number, line) = self.last_own(now, found.start);
+                Err(self.error(&format!(
+                    "the block of {name} has no end in it; add the line `{}` after line {number}, {}",
+                    end(name).trim_end(),
+                    excerpt(line)
+                )))
+            }
             found => Ok(found),
         }
+    }
+
+    /// The last line of a block without an end that is `ebb`'s, where its first begins at the byte `start` of `now`: its number, and it.
+    fn last_own<'a>(&self, now: &'a str, start: usize) -> (usize, &'a str) {
+        let first = now[..start].lines().count() + 1;
+        let block = now[start..].lines().enumerate().map(|(index, line)| (first + index, line));
+        let is_own = |line: &str| self.lines.lines().any(|own| own == line || is_edited(own, line));
+        block
+            .take_while(|(number, line)| *number == first || !line.starts_with("# ebb: "))
+            .filter(|(number, line)| *number == first || is_own(line))
+            .last()
+            .unwrap_or((first, ""))
     }
 
     fn error(&self, what: &str) -> FileError {
@@ -182,9 +198,15 @@ impl Part {
     }
 }
 
-/// Whether `line` is `own` with changes: it is of the same device or of the same place. Swap's place is none.
+/// Whether `line` is `own` with changes: it is of the same device, array or place. Swap's place is none.
 fn is_edited(own: &str, line: &str) -> bool {
-    let mut words = own.split_whitespace().zip(line.split_whitespace()).take(2);
+    // Every line of mdadm's begins with the same word.
+    let names = |line: &str| {
+        let words = line.split_whitespace().skip_while(|word| *word == "ARRAY").take(2);
+        words.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (own, line) = (names(own), names(line));
+    let mut words = own.iter().zip(&line);
     words.any(|(own, word)| own == word && word != "none")
 }
 

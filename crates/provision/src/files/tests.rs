@@ -80,6 +80,38 @@ fn a_block_that_somebody_broke_is_left_alone() {
 }
 
 #[test]
+fn an_end_that_is_gone_belongs_after_the_last_line_of_ebb_s_own() {
+    let part = Part::block("/etc/fstab", "UUID=1 /a ext4\nUUID=2 none swap\n".into());
+    let whole = part.put("data", Some("first\n"), &[]).unwrap();
+    let rest = "/dev/vdz1 /home ext4\n# ebb: begin other (written by `ebb apply`)\nUUID=1 /b ext4\n# ebb: end other\n";
+    let wanted = "add the line `# ebb: end data` after line 4, UUID=2 none swap";
+    let error = |text: &str| part.take("data", text, &[]).unwrap_err().to_string();
+    let broken = whole.replace("# ebb: end data\n", rest);
+    assert!(error(&broken).ends_with(wanted), "{}", error(&broken));
+    let mended = broken.replace("UUID=2 none swap\n", "UUID=2 none swap\n# ebb: end data\n");
+    assert_eq!(part.take("data", &mended, &[]).unwrap().unwrap(), format!("first\n{rest}"));
+    let edited = broken.replace("UUID=2 none swap\n", "").replace("/a ext4", "/a ext4 noatime");
+    assert!(error(&edited).ends_with("after line 3, UUID=1 /a ext4 noatime"), "{}", error(&edited));
+    let empty = edited.replace("UUID=1 /a ext4 noatime\n", "");
+    assert!(error(&empty).contains("after line 2, # ebb: begin data"), "{}", error(&empty));
+}
+
+#[test]
+fn an_array_of_somebody_s_in_the_block_stays() {
+    let own = "ARRAY /dev/md/data UUID=1:2:3:4\n";
+    let part = Part::block("/etc/mdadm/mdadm.conf", own.into());
+    let with = part.put("data", Some("HOMEHOST <system>\n"), &[]).unwrap();
+    let theirs = "ARRAY /dev/md/mine UUID=5:6:7:8\nARRAY <ignore> UUID=9:9:9:9\n";
+    let with = with.replace(own, &format!("{own}{theirs}"));
+    assert_eq!(part.take("data", &with, &[]).unwrap().unwrap(), format!("HOMEHOST <system>\n{theirs}"));
+    // What was edited is ebb's still: its name or its uuid says so.
+    for edited in ["ARRAY /dev/md/data metadata=1.2 UUID=1:2:3:4\n", "ARRAY <ignore> UUID=1:2:3:4\n"] {
+        let with = with.replace(own, edited);
+        assert_eq!(part.take("data", &with, &[]).unwrap().unwrap(), format!("HOMEHOST <system>\n{theirs}"));
+    }
+}
+
+#[test]
 fn a_file_of_ebb_s_own_takes_the_place_of_nobody_s() {
     let part = Part::file("/etc/udev/rules.d/90-ebb-data.rules", "data", "rule\n");
     let text = part.put("data", None, &[]).unwrap();

@@ -1,6 +1,6 @@
 //! Making what is not there, step by step, from whatever is there.
 
-use super::look::destroys;
+use super::look::{destroys, makes_swap};
 use super::renew::Renewed;
 use super::undo::backwards;
 use super::{Failure, Keeper, StepState};
@@ -389,6 +389,12 @@ impl Keeper<'_> {
                 index += 1;
                 continue;
             }
+            // Swap that was lost keeps no boot from going on, and nothing that is made after it from being known as made.
+            let is_again = record.done > index && makes_swap(&step);
+            if is_again && by == By::Boot {
+                index += 1;
+                continue;
+            }
             self.may_be_made(record, index, undo, &now, by.destroys())?;
             self.may_write(record, index, undo, by.destroys(), &made).map_err(|why| match by {
                 By::Boot => self.left_at_boot(record, &step, &why),
@@ -398,15 +404,17 @@ impl Keeper<'_> {
                 self.put_back_here(undo)?;
                 (self.boundary)();
             }
-            record.begun = index + 1;
-            forget_uuid(record, undo);
-            self.write(record)?;
+            if !is_again {
+                record.begun = index + 1;
+                forget_uuid(record, undo);
+                self.write(record)?;
+            }
             pause_at("apply.begun");
             self.clear_front(record, undo)?;
             self.act(record, &step)?;
             made.push(index);
             self.note_uuid(record, &step)?;
-            record.done = index + 1;
+            record.done = record.done.max(index + 1);
             self.write(record)?;
             count += 1;
             index += 1;

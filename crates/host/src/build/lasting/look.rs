@@ -2,11 +2,11 @@
 
 use super::super::{Differs, identity, lvm, mdadm, queue, undo};
 use super::apply::APPLY;
+use super::running::ReadOnly;
 use super::whose::{Other, uuid_made};
 use super::{Failure, Keeper};
 use crate::attach;
 use crate::mounting;
-use crate::probe::tables;
 use crate::sys::md::Synced;
 use crate::{at_work, sys};
 use ebbtide_model::plan::build::{BuildAction, BuildStep, BuildUndo};
@@ -48,6 +48,11 @@ fn uses(step: &BuildStep) -> bool {
         step.undo,
         Some(BuildUndo::Unmount { .. } | BuildUndo::SwapOff { .. } | BuildUndo::RestoreQueue { .. })
     )
+}
+
+/// Whether a step makes swap space, which holds no data of anybody's.
+pub(super) fn makes_swap(step: &BuildStep) -> bool {
+    kind_made(&step.action) == Some("swap")
 }
 
 /// What blkid calls the content that `action` makes.
@@ -313,12 +318,23 @@ impl Keeper<'_> {
         }));
         drift.extend(desired.build.steps.iter().filter_map(|step| self.copy_of(record, step)));
         drift.extend(desired.build.steps.iter().filter_map(|step| self.frozen(step.undo.as_ref()?)));
-        drift.extend(desired.build.steps.iter().filter_map(|step| match &step.undo {
-            Some(BuildUndo::Unmount { mountpoint, .. }) if !is_read_only(&step.action) => {
-                self.takes_no_writes(mountpoint)
-            }
-            _ => None,
-        }));
+        let read_only = self.read_only(desired);
+        let silent: Vec<String> = desired
+            .build
+            .steps
+            .iter()
+            .filter_map(|step| match &step.undo {
+                Some(BuildUndo::Unmount { mountpoint, .. }) if !is_read_only(&step.action) => {
+                    self.takes_no_writes(mountpoint, &read_only)
+                }
+                _ => None,
+            })
+            .collect();
+        let untold =
+            read_only.iter().filter(|below| !silent.iter().any(|told| told.contains(&below.command)));
+        drift.extend(untold.map(ReadOnly::told).collect::<Vec<_>>());
+        drift.extend(silent);
+        drift.extend(self.said_by_md(desired));
         let grown = self.grown(record);
         if !grown.is_empty() && self.growth(record).is_some() {
             drift.extend(grown.iter().map(|grown| format!("{grown}: `ebb apply` takes that up")));
@@ -343,7 +359,8 @@ impl Keeper<'_> {
             .steps
             .iter()
             .zip(&steps)
-            .any(|(step, now)| step.undo.as_ref().is_some_and(destroys) && !is_there(step, now));
+            .filter(|(step, _)| step.undo.as_ref().is_some_and(destroys) && !makes_swap(step))
+            .any(|(step, now)| !is_there(step, now));
         let (members, doing) = self.members(record);
         let at_work = at_work.map(|at_work| {
             // What is not made yet, or is being taken away, has not drifted.
@@ -407,27 +424,6 @@ impl Keeper<'_> {
         })
     }
 
-    /// Why nothing can be written to what is mounted on `mountpoint`.
-    fn takes_no_writes(&self, mountpoint: &Path) -> Option<String> {
-        let mounts = tables::mounts_of(&self.sys);
-        let mount = tables::seen_at(&mounts, mountpoint)
-            .filter(|mount| Path::new(&mount.mountpoint) == mountpoint)?;
-        let has = |option: &str| mount.has_option(option);
-        let (at, fstype) = (mountpoint.shown(), &mount.fstype);
-        if let Err(error) = std::fs::metadata(self.sys.at(mountpoint)) {
-            return Some(format!(
-                "{at} does not answer ({error}): {fstype} has shut down, as after an error of its device. See `dmesg`, unmount it, and check it \
-                 before it is mounted again"
-            ));
-        }
-        ["ro", "shutdown", "emergency_ro"].into_iter().find(|option| has(option)).map(|option| {
-            format!(
-                "{at} takes no writes ({fstype}, {option}): somebody mounted it so, or an error of its device did. See `dmesg`; without errors \
-                 `mount -o remount,rw {at}`, else unmount it and check it first"
-            )
-        })
-    }
-
     /// That the host finds another device by the UUID of what `step` makes: a boot would mount that.
     fn copy_of(&self, record: &Record, step: &BuildStep) -> Option<String> {
         let Some(BuildUndo::WipeContent { device, label, .. }) = &step.undo else { return None };
@@ -463,16 +459,8 @@ impl Keeper<'_> {
     fn members(&self, record: &Record) -> (Vec<MemberSeen>, Vec<Activity>) {
         let desired = &record.desired;
         let block = self.sys.sys.join("block");
-        // A member may be in an array of somebody's by now, and one that somebody runs of a member alone does not count beside ours.
-        let of_step = |step: &BuildStep| {
-            let Some(BuildUndo::StopMd { uuid, device, .. }) = &step.undo else { return Vec::new() };
-            let mut found = mdadm::arrays(&self.sys, self.runner, uuid).unwrap_or_default();
-            if let Some(name) = self.kernel_name(device).filter(|name| found.contains(name)) {
-                found.retain(|array| *array == name);
-            }
-            found
-        };
-        let arrays: Vec<String> = desired.build.steps.iter().flat_map(of_step).collect();
+        // A member may be in an array of somebody's by now.
+        let arrays: Vec<String> = desired.build.steps.iter().flat_map(|step| self.arrays_of(step)).collect();
         let mut doing = Vec::new();
         let mut seen = BTreeSet::new();
         let members = desired.members.iter().map(|member| {
@@ -494,7 +482,8 @@ impl Keeper<'_> {
                     () => MemberState::Unused,
                 };
                 let carries = (now == MemberState::Unused).then_some(Carried::Own);
-                return MemberSeen { state: Some(now), errors, carries, ..MemberSeen::default() };
+                let has_bitmap = sys::md::has_bitmap(&md);
+                return MemberSeen { state: Some(now), errors, carries, has_bitmap, ..MemberSeen::default() };
             }
             let place = self.sys.sys.join("class/block").join(&name);
             let is_of_md = desired.build.steps.iter().any(|step| {
@@ -510,7 +499,8 @@ impl Keeper<'_> {
             };
             let is_away = !arrays.is_empty() && state == MemberState::Unused;
             let carries = is_away.then(|| self.carried(desired, member, &arrays));
-            MemberSeen { state: Some(state), carries, ..MemberSeen::default() }
+            let has_bitmap = arrays.iter().any(|array| sys::md::has_bitmap(&block.join(array).join("md")));
+            MemberSeen { state: Some(state), carries, has_bitmap, ..MemberSeen::default() }
         });
         (members.collect(), doing)
     }

@@ -16,6 +16,7 @@ pub mod monitor;
 mod records;
 mod refuse;
 mod renew;
+mod running;
 mod site;
 mod spread;
 mod start;

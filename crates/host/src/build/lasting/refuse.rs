@@ -1,6 +1,6 @@
 //! What an apply or a boot does not write over: members, content and names that may be somebody's by now.
 
-use super::look::{destroys, written};
+use super::look::{destroys, makes_swap, written};
 use super::whose::Other;
 use super::{Failure, Keeper, StepState};
 use crate::build::{Differs, lvm, mdadm, run, undo};
@@ -36,7 +36,7 @@ impl Keeper<'_> {
         })
     }
 
-    /// Refuses to make what was made once and is gone, and to write over what somebody put in its place.
+    /// Refuses to make what was made once and is gone, unless that was swap, and to write over what somebody put in its place.
     pub(super) fn may_be_made(
         &self,
         record: &Record,
@@ -45,7 +45,8 @@ impl Keeper<'_> {
         now: &StepState,
         destroy: bool,
     ) -> Result<(), Failure> {
-        if record.done > index {
+        let is_swap_gone = *now == StepState::Absent && makes_swap(&record.desired.build.steps[index]);
+        if record.done > index && !is_swap_gone {
             return Err(Failure::Refused(self.lost(record, undo, now)));
         }
         let content = matches!(undo, BuildUndo::WipeContent { .. });

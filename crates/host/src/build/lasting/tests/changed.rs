@@ -276,10 +276,13 @@ fn halves_that_both_ran_alone_are_not_started() {
     let record = machine.record().expect("is there");
     let seen = ebbtide_provision::status::Array::of(&record, machine.status());
     assert!(seen.remedies[0].contains("run without the members in use, last on today"), "{seen:?}");
-    assert!(!seen.remedies[0].contains("--re-add"), "{seen:?}");
+    assert!(!seen.remedies[0].contains("add /dev"), "{seen:?}");
     machine.has_table(1, "AA");
-    let seen = ebbtide_provision::status::Array::of(&record, machine.status());
-    assert!(seen.remedies[0].contains("--re-add"), "{seen:?}");
+    for (bitmap, add) in [("none\n", " --add /dev"), ("+8\n", " --re-add /dev")] {
+        machine.put("/sys/block/md127/md/bitmap/location", bitmap);
+        let seen = ebbtide_provision::status::Array::of(&record, machine.status());
+        assert!(seen.remedies[0].contains(add), "{seen:?}");
+    }
 }
 
 #[test]
@@ -546,5 +549,75 @@ fn a_copy_that_a_boot_would_mount_is_told() {
             .filter(|drift| drift.starts_with("/dev/vol5 has the UUID of what is on /dev/"))
             .count();
         assert_eq!((told, drift.len()), (made.len(), made.len()), "{stack}: {drift:?}");
+    }
+}
+
+#[test]
+fn what_md_says_of_an_array_that_runs_is_told() {
+    let (machine, _) = applied(MIRROR);
+    machine.must_be_healthy("at first");
+    let told = |file: &str, text: &str| {
+        machine.put(&format!("/sys/block/md127/md/{file}"), text);
+        machine.status().drift.join("; ")
+    };
+    assert_eq!(told("array_state", "read-auto\n"), "", "it waits for its first write");
+    let read_only = "/dev/md/data is read-only: `mdadm --readwrite /dev/md/data` ends that";
+    assert_eq!(told("array_state", "readonly\n"), read_only);
+    machine.edit("/proc/self/mountinfo", |text| text.replace(" rw - ext4", " ro - ext4"));
+    let both = "`mdadm --readwrite /dev/md/data`, then `mount -o remount,rw /srv/data`";
+    let drift = machine.status().drift;
+    assert!(drift.len() == 1 && drift[0].ends_with(both), "{drift:?}");
+    machine.edit("/proc/self/mountinfo", |text| text.replace(" ro - ext4", " rw - ext4"));
+    assert_eq!(told("array_state", "clean\n"), "");
+    machine.put("/sys/class/block/data/ro", "1\n");
+    assert_eq!(
+        machine.status().drift,
+        ["/dev/md/data is read-only: `blockdev --setrw /dev/md/data` ends that"]
+    );
+    machine.put("/sys/class/block/data/ro", "0\n");
+    assert!(told("sync_action", "frozen\n").contains("`echo idle > /sys/block/md127/md/sync_action`"));
+    assert_eq!(told("sync_action", "idle\n"), "");
+    // After a repair it is what was put right.
+    machine.put("/sys/block/md127/md/last_sync_action", "repair\n");
+    assert_eq!(told("mismatch_cnt", "128\n"), "");
+    let differ = told("last_sync_action", "check\n");
+    assert!(differ.starts_with("the copies or the parity of /dev/md/data differ in 128 sectors"), "{differ}");
+    assert_eq!(told("mismatch_cnt", "0\n"), "");
+    machine.put("/sys/block/md127/md/level", "raid1\n");
+    assert_eq!(
+        told("raid_disks", "1\n"),
+        "/dev/md/data has 1 device, and the design has 2: `mdadm --grow /dev/md/data --raid-devices=2` gives it that number again, before members are added"
+    );
+    assert_eq!(told("raid_disks", "2\n"), "");
+}
+
+#[test]
+fn swap_that_was_lost_is_made_anew_and_the_array_beside_it_is_not_missing() {
+    let raid = format!("{MIRROR}\nswap = [{{ members = [\"v[3..4]\"], priority = 5 }}]");
+    for lines in [STACKS[3].1, &raid] {
+        for is_booted in [false, true] {
+            let (machine, desired) = applied(lines);
+            match is_booted {
+                true => machine.power_off(),
+                false => machine.stop("swap:/dev/disk/by-id/vol3"),
+            }
+            machine.set_disk(3, Disk::Foreign);
+            if is_booted {
+                machine.boot();
+            }
+            let seen = machine.status();
+            assert!(!seen.missing && !seen.drift.is_empty(), "{seen:?}");
+            for destroy in [false, true] {
+                assert!(refused(&machine, &desired, destroy).contains("vol3"));
+            }
+            machine.set_disk(3, Disk::Blank);
+            let seen = machine.status();
+            assert!(!seen.missing && seen.drift.iter().any(|drift| drift.contains("vol3")), "{seen:?}");
+            machine.keep(|keeper| keeper.apply(desired.clone(), false, &[])).expect("makes it anew");
+            machine.must_be_healthy(lines);
+            assert!(machine.shows_data() && machine.runs("swap:/dev/disk/by-id/vol3"));
+            let again = machine.keep(|keeper| keeper.apply(desired, false, &[]));
+            assert_eq!(again, Ok(Applied::default()));
+        }
     }
 }

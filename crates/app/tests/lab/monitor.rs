@@ -65,7 +65,8 @@ fn what_is_installed_survives_a_reboot_and_sees_a_slower_disk() {
     );
     assert!(refused.contains("/tmp") && refused.contains("write to /opt/open"), "{refused}");
     tell(&mut guest, "install -m 755 /ebb/ebb /usr/local/bin/ebb; rm -r /tmp/ebb /opt/open");
-    let planned = tell(&mut guest, "/usr/local/bin/ebb monitor install --dry-run /dev/vda $(basename /dev/vdb)");
+    let planned =
+        tell(&mut guest, "/usr/local/bin/ebb monitor install --dry-run /dev/vda $(basename /dev/vdb)");
     assert!(planned.contains("DynamicUser=yes\nSupplementaryGroups=disk\n"), "{planned}");
     assert!(planned.contains("/pause virtio-a virtio-b\n"), "by what stays the same: {planned}");
     assert_eq!(tell(&mut guest, UNITS), before, "a dry run touches nothing");

@@ -6,7 +6,8 @@ use crate::verify::VerifyError;
 use ebbtide_engine::EngineError;
 use ebbtide_lab::LabError;
 use ebbtide_lab::backend::adapt::AdaptError;
-use ebbtide_model::backend::{BackendError, BackendKind};
+use ebbtide_model::backend::BackendError;
+use ebbtide_model::plan::build::BuildPlanError;
 use ebbtide_model::shown::Shown;
 use std::io;
 use std::path::PathBuf;
@@ -20,15 +21,15 @@ pub enum RunnerError {
     /// The directory of journals.
     #[error("cannot read the journals in {}: {error}", directory.shown())]
     Journals { directory: PathBuf, error: io::Error },
-    /// The backend is another machine's, or other programs'.
-    #[error("{0:?} is not a backend of this host alone")]
-    NotOfThisHost(BackendKind),
     /// What the tool itself can do was not measured.
     #[error("the engine's own ceiling is not known, so no result is judged against it: {0}")]
     Ceiling(EngineError),
     /// A guest cannot have what the experiment asks for.
     #[error(transparent)]
     Adapt(#[from] AdaptError),
+    /// A design has no build.
+    #[error(transparent)]
+    Build(#[from] BuildPlanError),
     #[error(transparent)]
     Lab(#[from] LabError),
     /// A host has no worker.

@@ -13,7 +13,6 @@
 pub mod bench;
 pub mod clock;
 mod error;
-pub mod fit;
 pub mod hosts;
 pub mod journal;
 pub mod kernel;
@@ -25,12 +24,11 @@ mod observer;
 pub mod places;
 mod search;
 pub mod session;
-pub mod setup;
-mod simulated;
 pub mod store;
 pub mod surroundings;
 mod trial;
 pub mod verify;
+pub mod ways;
 pub mod worker;
 
 pub use error::RunnerError;

@@ -2,35 +2,29 @@
 
 use crate::members;
 use ebbtide_host::observe::{EbsLimits, ObservedMember, Observer as HostObserver, Running, Window};
-use ebbtide_model::backend::{BackendKind, Control, Edge, Inventory, TrialRun};
+use ebbtide_model::backend::{Control, Edge, Inventory, TrialRun};
 use ebbtide_model::samples::{Observation, TrialSamples};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Sees what is around each trial: the disks below, the host, others.
 pub struct Observer {
-    kind: BackendKind,
     /// By index of the experiment's volumes.
     members: Vec<Option<ObservedMember>>,
 }
 
 impl Observer {
-    /// For trials of a backend of this kind, whose volumes are ready.
-    pub fn new(kind: BackendKind, inventory: &Inventory) -> Observer {
+    /// For trials on the volumes of `inventory`, which are ready.
+    pub fn new(inventory: &Inventory) -> Observer {
         let member = |name: &str, path: &str| {
             (!path.is_empty()).then(|| ObservedMember { name: name.to_owned(), path: PathBuf::from(path) })
         };
         let members = inventory.volumes.iter().map(|volume| member(&volume.name, &volume.path)).collect();
-        Observer { kind, members }
+        Observer { members }
     }
 
-    /// Begins to look; `control` tells the edges of the trial's I/O. Nothing of this host is around a trial in a guest or on other hosts, whose
-    /// workers look for themselves, or in virtual time.
-    pub fn begin(&self, run: &TrialRun<'_>, control: &Control) -> Option<Running> {
-        match self.kind {
-            BackendKind::Files | BackendKind::Kernel => {}
-            BackendKind::Lab | BackendKind::Hosts | BackendKind::Sim | BackendKind::Import => return None,
-        }
+    /// Begins to look; `control` tells the edges of the trial's I/O.
+    pub fn begin(&self, run: &TrialRun<'_>, control: &Control) -> Running {
         // In the order of the layout's leaves, which is that of `TrialSamples::members`.
         let volumes = run.design.layout.volumes().into_iter();
         let members: Vec<ObservedMember> =
@@ -47,7 +41,7 @@ impl Observer {
             Edge::Begins => lookout.begins(),
             Edge::Done => lookout.done(),
         });
-        Some(running)
+        running
     }
 
     /// Puts what was seen into the samples of the trial that ended.
@@ -56,8 +50,6 @@ impl Observer {
         let mut observed = running.stop(Some(window));
         if let Some(of_backend) = samples.observed.take() {
             take_over(&mut observed, *of_backend);
-        }
-        if self.kind == BackendKind::Kernel {
             members::fill(samples, &observed);
         }
         samples.observed = Some(Box::new(observed));

@@ -16,7 +16,8 @@ use std::sync::atomic::Ordering;
 /// What trials run on: a backend whose volumes are ready, who looks around them, and how they are ended early.
 pub struct Trials<'a> {
     pub backend: &'a mut dyn Backend,
-    pub observer: &'a Observer,
+    /// Nobody where nothing of this host is around them.
+    pub observer: Option<&'a Observer>,
     pub control: &'a Control,
 }
 
@@ -36,7 +37,8 @@ impl Trials<'_> {
         self.control.ops.store(0, Ordering::Relaxed);
         self.control.bytes.store(0, Ordering::Relaxed);
         begins();
-        let looking: Vec<_> = runs.iter().map(|run| self.observer.begin(run, self.control)).collect();
+        let look = |run| Some((self.observer?, self.observer?.begin(run, self.control)));
+        let looking: Vec<_> = runs.iter().map(look).collect();
         let before = process_use();
         let mut results = self.backend.run_together(runs, self.control);
         self.control.edges.clear();
@@ -46,8 +48,8 @@ impl Trials<'_> {
                 Ok(samples) => Some(samples),
                 Err(failure) => failure.seen.as_deref_mut(),
             };
-            if let (Some(looking), Some(samples)) = (looking, samples) {
-                self.observer.end(looking, samples);
+            if let (Some((observer, looking)), Some(samples)) = (looking, samples) {
+                observer.end(looking, samples);
             }
         }
         if results.len() > 1 {
@@ -186,11 +188,11 @@ mod tests {
         let trial = |seed| Trial { index: 0, round: 0, design: 0, workload: 0, role: Role::Candidate, seed };
         let (one, other) = (trial(1), trial(2));
         let runs = [&one, &other].map(|trial| of_experiment(&experiment, trial).expect("is there"));
-        let observer = Observer::new(BackendKind::Files, &Inventory::default());
+        let observer = Observer::new(&Inventory::default());
         let control = Control::default();
         control.ops.store(7, Ordering::Relaxed);
         let began_at = Cell::new(None);
-        let mut trials = Trials { backend: &mut Half, observer: &observer, control: &control };
+        let mut trials = Trials { backend: &mut Half, observer: Some(&observer), control: &control };
         let ran = trials.run(&runs, || began_at.set(Some(control.ops.load(Ordering::Relaxed))));
         assert_eq!((began_at.get(), control.ops.load(Ordering::Relaxed)), (Some(0), 2));
         let [Ok(first), Err(failure)] = ran.results.as_slice() else { panic!("{:?}", ran.results) };

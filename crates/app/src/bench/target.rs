@@ -8,7 +8,6 @@ use ebbtide_engine::files::{Fill, Options};
 use ebbtide_host::probe::tables;
 use ebbtide_host::rbd;
 use ebbtide_host::sys::{DevNum, Sys};
-use ebbtide_model::backend::BackendKind;
 use ebbtide_model::catalog::Catalog;
 use ebbtide_model::experiment::{Answer, Experiment, Volume, VolumeSource};
 use ebbtide_model::layout::{ArrayKind, LayoutNode};
@@ -17,7 +16,7 @@ use ebbtide_model::shown::Shown;
 use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::Workload;
 use ebbtide_runner::bench::{Job, Spec};
-use ebbtide_runner::fit;
+use ebbtide_runner::ways::in_user_space;
 use rustix::fs::SeekFrom;
 use std::fs::File;
 use std::io::ErrorKind;
@@ -313,7 +312,7 @@ pub fn design(
     experiment.control = 0;
     experiment.workloads = vec![workload.clone()];
     experiment.answer = Answer::once();
-    fit::check(&experiment, BackendKind::Files).map_err(|what| {
+    in_user_space(&experiment).map_err(|what| {
         CliError::Usage(format!("{shown}: {what} (`ebb bench` computes layouts in user space)"))
     })?;
     Ok(experiment)

@@ -1,6 +1,6 @@
 //! `ebb attribute`: whether slow volumes or slow hosts are at fault.
 
-use super::run::{self, On, RunArgs};
+use super::run::{Ready, RunArgs, backends};
 use super::stored;
 use crate::cli::globals::Globals;
 use crate::error::CliError;
@@ -11,7 +11,8 @@ use ebbtide_analysis::TrialSummary;
 use ebbtide_analysis::attribution::{Attribution, Bounds, Gain, SessionData, attribute, gain, read};
 use ebbtide_model::session::{Ending, Session};
 use ebbtide_model::shown::Shown;
-use ebbtide_runner::store::{Store, StoreError};
+use ebbtide_runner::store::{Keep, Store, StoreError};
+use ebbtide_runner::ways::{Named, OnFiles};
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
@@ -39,8 +40,8 @@ pub struct AttributeArgs {
     #[arg(long, value_name = "PERCENT", default_value = "20%", value_parser = crate::values::share)]
     margin: f64,
     /// Of a FILE: where to run it
-    #[arg(long, value_enum, value_name = "BACKEND")]
-    on: Option<On>,
+    #[arg(long, value_parser = backends(), value_name = "BACKEND")]
+    on: Option<Named>,
     /// Of a FILE: seed of the order of trials and of all random data [default: random]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -116,12 +117,14 @@ fn measure(file: &Path, args: &AttributeArgs, globals: &Globals) -> Result<ExitC
         )));
     }
     let experiment = experiment.by_members();
-    let asked = RunArgs::of(file, args.on.unwrap_or(On::Files), args.seed, args.destroy, args.dry_run);
+    let asked =
+        RunArgs::of(file, args.on.unwrap_or(|| Box::new(OnFiles)), args.seed, args.destroy, args.dry_run);
+    let ready = Ready::new(&asked, text, experiment)?;
     if args.dry_run {
-        return run::plan(&asked, text, experiment, globals);
+        return ready.dry_run(&asked, globals);
     }
     let mut store = Store::open(globals.store.as_deref()).map_err(CliError::failed)?;
-    let ended = run::measure(&asked, text, experiment, &mut store, globals)?;
+    let ended = ready.measure(&asked, &mut Keep::Store(&mut store), globals)?;
     let meta = &ended.session.meta;
     if !ended.was_refused() {
         store.update(meta, None).map_err(CliError::failed)?;

@@ -5,7 +5,8 @@ use clap::{Args, ValueEnum};
 use ebbtide_host::ssh::Ssh;
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::hosts::placing::{Place, Placement};
-use ebbtide_runner::hosts::{Launcher, OpenSsh, Processes};
+use ebbtide_runner::hosts::{OpenSsh, Processes};
+use ebbtide_runner::ways::{Launching, OnHosts, Way};
 use std::path::PathBuf;
 
 /// Several hosts.
@@ -45,11 +46,11 @@ impl HostsArgs {
         !self.hosts.is_empty()
     }
 
-    /// Where `experiment` runs; nothing on this host alone.
+    /// How `experiment` runs on them; nothing on this host alone.
     ///
     /// # Errors
     /// What cannot be placed.
-    pub(super) fn placement(&self, experiment: &Experiment) -> Result<Option<Placement>, CliError> {
+    pub(super) fn way(&self, experiment: &Experiment) -> Result<Option<Box<dyn Way>>, CliError> {
         let directory = self.dir.as_deref();
         if let Some(relative) = directory.filter(|directory| !directory.is_absolute()) {
             return Err(CliError::Usage(format!(
@@ -57,23 +58,22 @@ impl HostsArgs {
                 relative.to_string_lossy()
             )));
         }
-        if self.launch == Launch::Ssh {
+        let (launch, copy) = (self.launch, self.copy_ebb);
+        if launch == Launch::Ssh {
             // What `ssh` would take for something else is refused before anything begins.
             self.hosts.iter().try_for_each(|host| Ssh::new(host).map(drop)).map_err(CliError::usage)?;
         }
-        let place =
-            || Placement::new(experiment, &self.hosts, &self.place, directory).map_err(CliError::usage);
-        self.any().then(place).transpose()
-    }
-
-    /// What starts the workers.
-    ///
-    /// # Errors
-    /// When this program's own file cannot be read.
-    pub(super) fn launcher(&self) -> Result<Box<dyn Launcher>, CliError> {
-        Ok(match self.launch {
-            Launch::Ssh => Box::new(OpenSsh::new(self.copy_ebb).map_err(CliError::failed)?),
-            Launch::Processes => Box::new(Processes),
-        })
+        if !self.any() {
+            return Ok(None);
+        }
+        let placement =
+            Placement::new(experiment, &self.hosts, &self.place, directory).map_err(CliError::usage)?;
+        let launcher: Launching = Box::new(move || {
+            Ok(match launch {
+                Launch::Ssh => Box::new(OpenSsh::new(copy)?),
+                Launch::Processes => Box::new(Processes),
+            })
+        });
+        Ok(Some(Box::new(OnHosts { placement, launcher })))
     }
 }

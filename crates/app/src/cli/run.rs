@@ -11,26 +11,20 @@ use crate::laboratory;
 use crate::progress::Progress;
 use crate::signals;
 use crate::views::{self, Format};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use ebbtide_analysis::{Analysis, together, unanswered};
-use ebbtide_engine::files;
-use ebbtide_lab::accelerator;
-use ebbtide_lab::backend::adapt::adapt;
-use ebbtide_lab::backend::how_long;
-use ebbtide_lab::backend::scale::{Scale, scaled};
-use ebbtide_model::backend::BackendKind;
+use ebbtide_lab::backend::scale::Scale;
 use ebbtide_model::experiment::Experiment;
-use ebbtide_model::hosts::placing::Placement;
-use ebbtide_model::plan::RunPlan;
 use ebbtide_model::session::{Ending, Session, SessionMeta};
 use ebbtide_model::shown::Shown;
 use ebbtide_model::units::format_count;
 use ebbtide_report::{JsonOptions, Kept, OfDesign, Report};
-use ebbtide_runner::kernel;
 use ebbtide_runner::listener::SessionListener;
 use ebbtide_runner::session::{self, Ended, RunContext};
 use ebbtide_runner::store::{Keep, Packed, Store};
-use ebbtide_runner::{clock, fit, journal, places, setup, surroundings};
+use ebbtide_runner::ways::{DryRun, NAMED, Named, OnHosts, Run, Start, Way};
+use ebbtide_runner::{clock, journal, places};
 use serde_json::json;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -58,8 +52,8 @@ pub struct RunArgs {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Where to run the experiment
-    #[arg(long, value_enum, default_value = "files", value_name = "BACKEND")]
-    on: On,
+    #[arg(long, value_parser = backends(), default_value = "files", value_name = "BACKEND")]
+    on: Named,
     /// Keep the volumes that the run makes
     #[arg(long)]
     keep: bool,
@@ -77,28 +71,11 @@ pub struct RunArgs {
     hosts: HostsArgs,
 }
 
-/// A backend by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum On {
-    /// Real I/O on files, or on devices opened directly
-    Files,
-    /// md, LVM, encryption and file systems of this host's kernel, built for each trial (of a sweep: `builds`); as root
-    Kernel,
-    /// The same in a QEMU guest, with a throttled disk for each volume; needs no root
-    Lab,
-    /// A simulation in virtual time, a month in seconds
-    Sim,
-}
-
-impl On {
-    fn kind(self) -> BackendKind {
-        match self {
-            On::Files => BackendKind::Files,
-            On::Kernel => BackendKind::Kernel,
-            On::Lab => BackendKind::Lab,
-            On::Sim => BackendKind::Sim,
-        }
-    }
+/// The backends by their names.
+pub(super) fn backends() -> impl TypedValueParser<Value = Named> {
+    let listed = PossibleValuesParser::new(NAMED.map(|(name, what, _)| PossibleValue::new(name).help(what)));
+    let named = |name: String| NAMED.into_iter().find(|(known, ..)| *known == name).map(|(.., way)| way);
+    listed.try_map(move |name| named(name).ok_or("no such backend"))
 }
 
 /// Runs `ebb run`.
@@ -107,10 +84,7 @@ impl On {
 /// See the exit statuses in the help.
 pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     refuse_options(args)?;
-    let (text, mut experiment) = experiment_file::load(&args.file, &super::catalog::load(globals)?)?;
-    if matches!(args.on, On::Files | On::Sim) {
-        experiment.builds_nothing_in_turn();
-    }
+    let (text, experiment) = experiment_file::load(&args.file, &super::catalog::load(globals)?)?;
     let format = |path| match best::is_asked(path) {
         true if experiment.sweep.is_none() => Err(best::none(path)),
         true => best::may_replace(path).map(|()| (path, None)),
@@ -129,7 +103,7 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     }
     let ready = Ready::new(args, text, experiment)?;
     if args.dry_run {
-        return dry_run(&ready, args, globals);
+        return ready.dry_run(args, globals);
     }
 
     let open = || Store::open(globals.store.as_deref()).map_err(CliError::failed);
@@ -191,13 +165,8 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
 }
 
 impl RunArgs {
-    /// What carries it out.
-    fn kind(&self) -> BackendKind {
-        if self.hosts.any() { BackendKind::Hosts } else { self.on.kind() }
-    }
-
     /// Of a run of `file` that is stored and writes no report.
-    pub(super) fn of(file: &Path, on: On, seed: Option<u64>, destroy: bool, dry_run: bool) -> RunArgs {
+    pub(super) fn of(file: &Path, on: Named, seed: Option<u64>, destroy: bool, dry_run: bool) -> RunArgs {
         RunArgs {
             file: file.to_owned(),
             seed,
@@ -214,110 +183,75 @@ impl RunArgs {
     }
 }
 
-/// What would be done for `experiment`, which was made of the file of `args`.
-///
-/// # Errors
-/// What the backend cannot do, and as [`run`].
-pub(super) fn plan(
-    args: &RunArgs,
-    text: String,
-    experiment: Experiment,
-    globals: &Globals,
-) -> Result<ExitCode, CliError> {
-    refuse_options(args)?;
-    let ready = Ready::new(args, text, experiment)?;
-    dry_run(&ready, args, globals)
-}
-
-/// Runs `experiment`, which was made of the file of `args`, and keeps its trials in `store`.
-///
-/// # Errors
-/// What the backend cannot do; when the run cannot begin or its trials cannot be kept. How it ended is in what comes back.
-pub(super) fn measure(
-    args: &RunArgs,
-    text: String,
-    experiment: Experiment,
-    store: &mut Store,
-    globals: &Globals,
-) -> Result<Ended, CliError> {
-    refuse_options(args)?;
-    Ready::new(args, text, experiment)?.measure(args, &mut Keep::Store(store), globals)
-}
-
-/// An experiment that its backend can run.
-struct Ready {
-    text: String,
-    experiment: Experiment,
-    seed: u64,
-    options: files::Options,
-    scale: Option<Scale>,
-    /// Where it runs, where that is on several hosts.
-    placement: Option<Placement>,
+/// A run, and the backend that can carry it out.
+pub(super) struct Ready {
+    way: Box<dyn Way>,
+    run: Run,
 }
 
 impl Ready {
+    /// That of `experiment`, which was made of the file of `args`.
+    ///
     /// # Errors
     /// What the backend of `args` cannot do.
-    fn new(args: &RunArgs, text: String, experiment: Experiment) -> Result<Ready, CliError> {
-        let name = args.file.to_string_lossy();
-        let placement = args.hosts.placement(&experiment)?;
-        let mut experiment = experiment;
-        if args.kind() == BackendKind::Sim {
-            experiment.in_virtual_time();
-        }
-        let experiment = placement.as_ref().map_or(experiment, |placement| placement.experiment.clone());
-        fit::check(&experiment, args.kind()).map_err(|what| CliError::Usage(format!("{name}: {what}")))?;
+    pub(super) fn new(
+        args: &RunArgs,
+        experiment_text: String,
+        experiment: Experiment,
+    ) -> Result<Ready, CliError> {
+        refuse_options(args)?;
+        let way = args.hosts.way(&experiment)?.unwrap_or_else(args.on);
         let seed = args.seed.unwrap_or_else(|| u64::from(clock::random()));
-        let options = files::Options {
-            name: clock::session_id(),
-            seed,
-            destroy: args.destroy,
-            places: places::for_volumes(),
-            ..files::Options::default()
-        };
-        let scale = args.scale.filter(|scale| args.on != On::Lab && *scale != Scale::ONE);
-        let experiment = match scale {
-            Some(scale) => scaled(&experiment, scale),
-            None => experiment,
-        };
-        Ok(Ready { text, experiment, seed, options, scale, placement })
+        let meta = SessionMeta::new(clock::session_id(), way.facts().kind, seed, clock::now());
+        let session = Session { meta, experiment, experiment_text, trials: Vec::new() };
+        let mut run = Run { session, destroy: args.destroy, scale: args.scale };
+        let unfit = |what| CliError::Usage(format!("{}: {what}", args.file.to_string_lossy()));
+        way.fit(&mut run).map_err(unfit)?;
+        Ok(Ready { way, run })
     }
 
-    /// Runs it, and tells how it is going.
-    fn measure(self, args: &RunArgs, keep_in: &mut Keep<'_>, globals: &Globals) -> Result<Ended, CliError> {
-        let Ready { text, experiment, seed, options, scale, placement } = self;
+    /// What would be done: steps, trials of the first rounds, space, longest time.
+    ///
+    /// # Errors
+    /// Why a run would not begin, once that is printed.
+    pub(super) fn dry_run(&self, args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+        let DryRun { mut plan, mut value, text, refused } = self.way.dry_run(&self.run)?;
+        plan.notes.splice(0..0, kernel_names::notes(&self.run.session.experiment));
+        value["schema"] = json!("ebbtide.dry-run/1");
+        value["plan"] = json!(plan);
+        let text = plan.beginning(args.verbose) + &text + &plan.rounds(args.verbose);
+        let answered = views::answer(globals.json, &value, &text)?;
+        // The plan is right all the same, and has been printed.
+        refused.map_or(Ok(answered), |why| Err(CliError::Failed(why)))
+    }
+
+    /// Runs it, and tells how it is going; its trials are kept in `keep_in`.
+    ///
+    /// # Errors
+    /// When the run cannot begin or its trials cannot be kept. How it ended is in what comes back.
+    pub(super) fn measure(
+        self,
+        args: &RunArgs,
+        keep_in: &mut Keep<'_>,
+        globals: &Globals,
+    ) -> Result<Ended, CliError> {
+        let Ready { way, mut run } = self;
+        let experiment = &run.session.experiment;
         let control = signals::stoppable(globals.quiet)?;
-        let key = if args.on == On::Kernel { key::ask(&experiment, &control)? } else { None };
-        let id = options.name.clone();
+        let key = if way.facts().takes_key { key::ask(experiment, &control)? } else { None };
         let mut progress = Progress::new(globals.quiet);
-        greet(&progress, &id, seed, &experiment);
-        let notes = kernel_names::notes(&experiment).into_iter().chain(experiment.cannot_decide());
+        greet(&progress, &run.session);
+        let notes = kernel_names::notes(experiment).into_iter().chain(experiment.cannot_decide());
         notes.for_each(|note| progress.say(&format!("note: {note}")));
-        let mut session = Session {
-            meta: SessionMeta::new(id, args.kind(), seed, clock::now()),
-            experiment,
-            experiment_text: text,
-            trials: Vec::new(),
-        };
-        session.meta.warnings.extend(scale.map(Scale::as_asked_for));
-        let mut backend = match (args.on, placement) {
-            (_, Some(placement)) => {
-                let launcher = args.hosts.launcher()?;
-                placement.in_words().iter().for_each(|line| progress.say(line));
-                setup::on_hosts(&mut session, placement, launcher.as_ref(), args.destroy, &control)?
-            }
-            (On::Lab, None) => {
-                let lab_says = laboratory::says(globals.quiet);
-                setup::in_guest(&mut session, args.scale, &control, lab_says, &|text| progress.say(text))?
-            }
-            (On::Files | On::Kernel | On::Sim, None) => setup::on_host(&mut session, options, key)?,
-        };
-        let mut context =
-            RunContext { keep_in, control, watch: &mut progress, keep: args.keep, destroy: args.destroy };
-        let ended = session::run(session, backend.as_mut(), &mut context).map_err(CliError::failed)?;
+        let (say, lab_says) = (&|text: &str| progress.say(text), laboratory::says(globals.quiet));
+        let mut backend = way.start(&mut run, Start { key, control: &control, say, lab_says })?;
+        let (way, watch) = (way.as_ref(), &mut progress);
+        let RunArgs { keep, destroy, .. } = *args;
+        let mut context = RunContext { way, keep_in, control, watch, keep, destroy };
+        let ended = session::run(run.session, backend.as_mut(), &mut context).map_err(CliError::failed)?;
         drop(backend);
         let volumes = &ended.session.meta.inventory.volumes;
-        for volume in volumes.iter().filter(|volume| args.keep && !volume.path.is_empty()) {
+        for volume in volumes.iter().filter(|volume| keep && !volume.path.is_empty()) {
             progress.say(&format!("volume {} is kept: {}", volume.name, volume.path));
         }
         Ok(ended)
@@ -326,31 +260,23 @@ impl Ready {
 
 /// Options that the backend has no use for.
 fn refuse_options(args: &RunArgs) -> Result<(), CliError> {
-    let what = match args.on {
-        On::Kernel | On::Lab | On::Sim if args.hosts.any() => {
-            "--hosts runs files and devices of the hosts as they are, as `--on files` does; leave out --on"
-        }
-        _ if args.hosts.any() && args.scale.is_some() => {
-            "--scale has no meaning with --hosts: what is on hosts is as fast as it is"
-        }
-        On::Kernel if args.keep => {
-            "--keep has no meaning with `--on kernel`: an array is taken apart after each trial"
-        }
-        On::Lab if args.keep => "--keep has no meaning with `--on lab`: the disks go with the guest",
-        On::Lab if args.destroy => {
-            "--destroy has no meaning with `--on lab`: the guest's disks are its own, and nothing of this host is written"
-        }
-        On::Kernel if args.scale.is_some() => {
-            "--scale has no meaning with `--on kernel`, which runs devices as fast as they are"
-        }
-        _ => return Ok(()),
-    };
-    Err(CliError::Usage(what.to_owned()))
+    let (named, hosts) = ((args.on)().facts().no_use_for, args.hosts.any());
+    let no_use_for = if hosts { [named, OnHosts::FACTS.no_use_for] } else { [named, &[]] };
+    let given = [
+        ("--hosts", hosts),
+        ("--keep", args.keep),
+        ("--destroy", args.destroy),
+        ("--scale", args.scale.is_some()),
+    ];
+    match no_use_for.concat().iter().find(|(option, _)| given.contains(&(*option, true))) {
+        Some((option, why)) => Err(CliError::Usage(format!("{option} {why}"))),
+        None => Ok(()),
+    }
 }
 
 /// Seed and id, and what earlier runs left behind.
-fn greet(progress: &Progress, id: &str, seed: u64, experiment: &Experiment) {
-    progress.say(&format!("session {id} of {}, seed {seed}", experiment.name));
+fn greet(progress: &Progress, Session { meta, experiment, .. }: &Session) {
+    progress.say(&format!("session {} of {}, seed {}", meta.id, experiment.name, meta.seed));
     match places::journals().and_then(|directory| journal::abandoned(&directory)) {
         Ok(found) if found.abandoned.iter().any(|run| !run.left.is_empty()) => progress.say(
             "an earlier run left something behind: `ebb cleanup --dry-run` lists it, `ebb cleanup` removes it",
@@ -361,87 +287,6 @@ fn greet(progress: &Progress, id: &str, seed: u64, experiment: &Experiment) {
             }
         }
         Err(error) => progress.say(&error.to_string()),
-    }
-}
-
-/// What would be done: steps, trials of the first rounds, space, longest time.
-fn dry_run(ready: &Ready, args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    let Ready { experiment, seed, options, placement, .. } = ready;
-    let on = args.on;
-    let survey = match on {
-        // What room there is on other hosts they say when they are asked.
-        _ if placement.is_some() => Ok(files::Survey::default()),
-        On::Files | On::Kernel => files::survey(experiment, options),
-        On::Lab | On::Sim => Ok(files::Survey::default()),
-    };
-    let guest = match on {
-        On::Lab => {
-            let accelerator = accelerator(&places::lab()?)?;
-            Some((adapt(experiment, accelerator, args.scale).map_err(CliError::usage)?, accelerator))
-        }
-        On::Files | On::Kernel | On::Sim => None,
-    };
-    let built = match (&guest, on) {
-        (Some((adapted, _)), _) => Some(&adapted.inside),
-        (None, On::Kernel) => Some(experiment),
-        (None, _) => None,
-    };
-    let builds =
-        built.map(|built| kernel::plan(built, &options.name)).transpose().map_err(CliError::failed)?;
-    let experiment = guest.as_ref().map_or(experiment, |(adapted, _)| &adapted.experiment);
-    let mut plan = RunPlan::new(experiment, args.kind(), *seed, args.destroy);
-    plan.notes.splice(0..0, kernel_names::notes(experiment));
-    let (mut text, mut places) = (plan.beginning(args.verbose), Vec::new());
-    let mut value = json!({ "schema": "ebbtide.dry-run/1", "plan": plan });
-    if let Some(builds) = &builds {
-        value["builds"] = json!(builds.builds);
-        let built = match &guest {
-            Some((adapted, _)) if adapted.own_disks => kernel::Built::Once,
-            _ if experiment.shared_builds().is_some() => kernel::Built::Shared,
-            None => kernel::Built::EachTrial,
-            Some(_) => kernel::Built::InTurn,
-        };
-        text += &kernel::show(experiment, builds, built);
-    }
-    if let Some((adapted, accelerator)) = &guest {
-        value["guest"] = adapted.json();
-        text += &format!("{adapted}{}\n", how_long(&plan, experiment, *accelerator));
-    }
-    if let Some(placement) = placement {
-        let lines = placement.in_words();
-        value["hosts"] = json!(lines);
-        lines.iter().chain(&placement.notes).for_each(|line| text += &format!("{line}\n"));
-    }
-    for place in survey.iter().flat_map(|survey| &survey.places) {
-        places.push(json!({
-            "directory": place.directory.to_string_lossy(),
-            "filesystem": place.filesystem,
-            "needed_bytes": place.needed,
-            "free_bytes": place.free,
-        }));
-        text += &format!(
-            "space: {} in {} ({}), {} are free there\n",
-            place.needed.short(),
-            place.directory.shown(),
-            place.filesystem.as_deref().unwrap_or("file system of unknown type"),
-            place.free.short(),
-        );
-    }
-    value["places"] = places.into();
-    text += &plan.rounds(args.verbose);
-    let answered = views::answer(globals.json, &value, &text)?;
-    survey.map_err(CliError::failed)?;
-    if matches!(on, On::Files | On::Kernel) && placement.is_none() {
-        let door = surroundings::without_journal().door;
-        files::may_open(experiment, options, &door).map_err(CliError::failed)?;
-    }
-    if let Some(refused) = plan.refused {
-        return Err(CliError::Failed(refused));
-    }
-    // The plan is right all the same, and has been printed.
-    match builds.filter(|_| on == On::Kernel).map(|builds| builds.check_host()) {
-        Some(Err(what)) => Err(CliError::Failed(format!("this host cannot run it: {what}"))),
-        Some(Ok(())) | None => Ok(answered),
     }
 }
 

@@ -101,8 +101,8 @@ impl Bench<'_> {
             Err(error) => return Err(error),
         }
         results.notes.clone_from(&self.meta.inventory.notes);
-        let observer = Observer::new(backend.kind(), &self.meta.inventory);
-        let mut trials = Trials { backend, observer: &observer, control: self.control };
+        let observer = Observer::new(&self.meta.inventory);
+        let mut trials = Trials { backend, observer: Some(&observer), control: self.control };
         let mut first = 0;
         while first < jobs.len() && results.ended_early.is_none() {
             let group = jobs[first].group;

@@ -8,10 +8,11 @@ use crate::listener::SessionListener;
 use crate::observer::Observer;
 use crate::store::{Keep, StoreError};
 use crate::trial::{self, Trials};
+use crate::ways::Way;
 use ebbtide_analysis::latency_target::DepthSearch;
 use ebbtide_analysis::stop::{Decider, Decision};
 use ebbtide_analysis::{OfDesign, ladder};
-use ebbtide_model::backend::{Backend, BackendError, BackendKind, Control};
+use ebbtide_model::backend::{Backend, BackendError, Control};
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::plan::RunPlan;
 use ebbtide_model::schedule::{Referee, Schedule};
@@ -24,6 +25,8 @@ use std::time::{Duration, Instant};
 
 /// What takes part in a session beside the backend.
 pub struct RunContext<'a, 'k> {
+    /// What the backend is of.
+    pub way: &'a dyn Way,
     /// Where its trials are kept.
     pub keep_in: &'a mut Keep<'k>,
     /// How it is ended early.
@@ -163,9 +166,9 @@ fn measure(
         Err(error) => return Ok(Ending::Failed(error.to_string())),
     }
     context.keep_in.update(&session.meta, None)?;
-    let observer = Observer::new(backend.kind(), &session.meta.inventory);
+    let observer = context.way.facts().is_here.then(|| Observer::new(&session.meta.inventory));
     let control = context.control.clone();
-    let mut trials = Trials { backend, observer: &observer, control: &control };
+    let mut trials = Trials { backend, observer: observer.as_ref(), control: &control };
     let ending = rounds(session, course, &mut trials, context)?;
     if matches!(ending, Ending::Reached | Ending::NotReached) {
         // What nothing explains after its ladder wants some of it again.
@@ -185,7 +188,7 @@ fn rounds(
     context: &mut RunContext<'_, '_>,
 ) -> Result<Ending, StoreError> {
     let schedule = Schedule::new(&session.experiment, session.meta.seed);
-    let simulated = trials.backend.kind() == BackendKind::Sim;
+    let simulated = context.way.facts().in_virtual_time;
     let searches = session.experiment.loads().any(|workload| workload.conditions.latency.is_some());
     let (start, mut virtually) = (Instant::now(), Nanos(0));
     for round in 0.. {
@@ -252,7 +255,7 @@ fn ladders(
     context: &mut RunContext<'_, '_>,
 ) -> Result<Vec<Rung>, StoreError> {
     let mut rungs = Vec::new();
-    if trials.backend.kind() == BackendKind::Sim {
+    if context.way.facts().in_virtual_time {
         return Ok(rungs);
     }
     let of_designs = |part: &OfDesign, records: &[&TrialRecord]| ladder::of_design(session, part, records);

@@ -1,7 +1,7 @@
 use super::*;
-use crate::simulated::Simulated;
 use crate::store::Packed;
-use ebbtide_model::backend::Inventory;
+use crate::ways::{OnLab, OnSim, Simulated};
+use ebbtide_model::backend::{BackendKind, Inventory};
 use ebbtide_model::experiment::Design;
 use ebbtide_model::samples::TrialSamples;
 use ebbtide_model::schedule::Trial;
@@ -47,9 +47,9 @@ fn session() -> Session {
 struct NoWatch;
 impl SessionListener for NoWatch {}
 
-fn run_session(session: Session, backend: &mut dyn Backend, control: Arc<Control>) -> Session {
+fn run_session(session: Session, way: &dyn Way, backend: &mut dyn Backend, control: Arc<Control>) -> Session {
     let keep_in = &mut Keep::Memory(Packed::default());
-    let mut context = RunContext { keep_in, control, watch: &mut NoWatch, keep: false, destroy: false };
+    let mut context = RunContext { way, keep_in, control, watch: &mut NoWatch, keep: false, destroy: false };
     let Ended { mut session, trials } =
         run(session, backend, &mut context).expect("there is no store to fail");
     assert!(session.trials.is_empty(), "they are kept packed");
@@ -63,7 +63,7 @@ fn run_session(session: Session, backend: &mut dyn Backend, control: Arc<Control
 }
 
 fn run_on(backend: &mut dyn Backend, control: Arc<Control>) -> Session {
-    run_session(session(), backend, control)
+    run_session(session(), &OnSim, backend, control)
 }
 
 /// A simulator whose volumes can be made to fail, or that is stopped.
@@ -216,7 +216,7 @@ fn a_ladder_is_climbed_on_a_design_that_is_built_once() {
             shape.iops.iter_mut().for_each(|limit| limit.rate = 100_000.0);
         }
     });
-    let session = run_session(session, &mut backend, Arc::default());
+    let session = run_session(session, &OnLab, &mut backend, Arc::default());
     let expected = [
         "hold one",
         "16 x 64KiB on one",

@@ -184,7 +184,7 @@ impl Work {
             }
         };
         let inventory = backend.prepare(&experiment, control)?;
-        let observer = Observer::new(backend.kind(), &inventory);
+        let observer = Observer::new(&inventory);
         Ok((Work { backend, observer, experiment }, inventory))
     }
 
@@ -195,7 +195,7 @@ impl Work {
         workload: &Workload,
         control: &Control,
     ) -> Result<TrialSamples, BackendError> {
-        let mut trials = Trials { backend: self.backend.as_mut(), observer: &self.observer, control };
+        let mut trials = Trials { backend: self.backend.as_mut(), observer: Some(&self.observer), control };
         let run = trial::of_experiment(&self.experiment, trial)?;
         trials.run_one(TrialRun { workload, ..run })
     }

@@ -1,5 +1,8 @@
-//! The simulator on all cores: trials that run at the same time do not touch each other.
+//! `--on sim`: the simulator, on all cores: trials that run at the same time do not touch each other.
 
+use super::{Facts, Run, Start, Way, hosts};
+use crate::RunnerError;
+use ebbtide_host::{hostinfo, sys::Sys};
 use ebbtide_model::backend::{
     Backend, BackendError, BackendKind, Control, Inventory, TrialFailure, TrialRun,
 };
@@ -11,9 +14,32 @@ use ebbtide_sim::{SimBackend, simulate};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-type Result<T> = std::result::Result<T, BackendError>;
+type Result<T, E = BackendError> = std::result::Result<T, E>;
 
-/// See the module. Gives the same samples as [`SimBackend`], to the bit.
+/// See the module.
+#[derive(Debug)]
+pub struct OnSim;
+
+impl Way for OnSim {
+    fn facts(&self) -> Facts {
+        Facts { no_use_for: &[hosts::ONLY_FILES], in_virtual_time: true, ..Facts::of(BackendKind::Sim) }
+    }
+
+    fn fit(&self, run: &mut Run) -> Result<(), RunnerError> {
+        ebbtide_sim::check(&run.session.experiment)?;
+        run.session.experiment.in_virtual_time();
+        run.session.experiment.builds_nothing_in_turn();
+        run.scale_as_asked();
+        Ok(())
+    }
+
+    fn start(&self, run: &mut Run, _: Start<'_>) -> Result<Box<dyn Backend>, RunnerError> {
+        run.session.meta.host = hostinfo::host_info(&Sys::host());
+        Ok(Box::new(Simulated::new(run.session.meta.seed)))
+    }
+}
+
+/// The simulator on all cores. Gives the same samples as [`SimBackend`], to the bit.
 #[derive(Debug)]
 pub struct Simulated {
     inner: SimBackend,
@@ -52,7 +78,7 @@ impl Backend for Simulated {
         &mut self,
         runs: &[TrialRun<'_>],
         control: &Control,
-    ) -> Vec<std::result::Result<TrialSamples, TrialFailure>> {
+    ) -> Vec<Result<TrialSamples, TrialFailure>> {
         let slots: Vec<_> = runs.iter().map(|run| (run, OnceLock::new())).collect();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let next = AtomicUsize::new(0);

@@ -4,7 +4,7 @@ use super::look::{destroys, makes_swap};
 use super::renew::Renewed;
 use super::undo::backwards;
 use super::{Failure, Keeper, StepState};
-use crate::build::{BuildError, SETTLE_MAX, STEP, lvm, mdadm, queue, run};
+use crate::build::{BuildError, SETTLE_MAX, STEP, blank, lvm, mdadm, queue, run};
 use ebbtide_door::pause_at;
 use ebbtide_model::plan::build::{BuildAction, BuildStep, BuildUndo, LASTING_LVM_CONFIG};
 use ebbtide_model::shown::Shown;
@@ -208,21 +208,13 @@ impl Keeper<'_> {
             )));
         };
         let until = Instant::now() + patience;
-        let absent = |record: &Record| {
-            record
-                .desired
-                .members
-                .iter()
-                .find(|member| !self.sys.at(Path::new(&member.path)).exists())
-                .map(|member| member.path.clone())
-        };
-        while let Some(path) = absent(&record) {
+        while let Some(path) = self.absent(&record) {
             if Instant::now() >= until {
                 if record.desired.has_hosts() {
                     // Whether the others may be run without it is judged.
                     break;
                 }
-                let path = Path::new(&path).shown();
+                let path = Path::new(path).shown();
                 return Err(Failure::Refused(format!(
                     "{path} is not there after {} s: {name} is left as it is",
                     patience.as_secs()
@@ -245,6 +237,12 @@ impl Keeper<'_> {
         }
         self.is_applied(&mut record)?;
         Ok(Applied { steps, ..Applied::default() })
+    }
+
+    /// The first member of `record` that is not there.
+    pub(super) fn absent<'a>(&self, record: &'a Record) -> Option<&'a str> {
+        let mut paths = record.desired.members.iter().map(|member| member.path.as_str());
+        paths.find(|path| !self.sys.at(Path::new(path)).exists())
     }
 
     /// Notes that all of it was made.
@@ -430,7 +428,7 @@ impl Keeper<'_> {
         let BuildUndo::StopMd { members, .. } = undo else { return Ok(()) };
         for path in members.iter().filter(|path| record.desired.is_member(path)) {
             if mdadm::first_byte(&self.sys, path).is_some() {
-                mdadm::zero(self.runner, path, 0, 1)?;
+                blank::zero(self.runner, path, 0, 1)?;
                 (self.boundary)();
             }
         }

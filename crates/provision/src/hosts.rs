@@ -66,7 +66,11 @@ pub(crate) fn hosts(
             () if count(&[MemberState::InUse, MemberState::Resyncing]) == states.len() => {
                 HostState::Returning
             }
-            () if count(&[MemberState::Unused, MemberState::Faulty]) == states.len() => HostState::Unused,
+            () if count(&[MemberState::Unused, MemberState::Faulty, MemberState::Inactive])
+                == states.len() =>
+            {
+                HostState::Unused
+            }
             () => HostState::Partial,
         };
         HostStatus { name: (*name).to_owned(), state, members: states.len(), in_use }

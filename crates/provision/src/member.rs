@@ -12,6 +12,8 @@ pub enum MemberState {
     InUse,
     /// It is there, and the array does not use it.
     Unused,
+    /// Its array is put together, and does not run: it waits for others.
+    Inactive,
     /// It is being brought up to date.
     Resyncing,
     /// The array has thrown it out.

@@ -82,8 +82,8 @@ pub(crate) fn remedies(
         }
         let path = &member.path;
         let there = match status.state {
-            MemberState::InUse | MemberState::Resyncing => continue,
             // What starts the array takes them into use.
+            MemberState::InUse | MemberState::Resyncing | MemberState::Inactive => continue,
             MemberState::Unused | MemberState::Faulty if missing => continue,
             MemberState::Unused => None,
             MemberState::Faulty => Some("see why the array has thrown it out".to_owned()),

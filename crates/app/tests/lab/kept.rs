@@ -188,9 +188,12 @@ fn an_undo_looks_at_what_is_on_what_does_not_run() {
 theirs() { # design, device, how to start it
     fresh; apply $1 >/dev/null; umount /data; mkfs.ext4 -q -F -L theirs $2; off
     go $1-plan undo --destroy --dry-run; go $1-undone undo --destroy; $3 >/dev/null; go $1-kept blkid -p $2
-    fresh; apply $1 >/dev/null; off; go $1-own undo --destroy; go $1-blank wipefs /dev/ubda /dev/ubdb
+    fresh; apply $1 >/dev/null; off; go $1-own undo --destroy; go $1-blank wipefs /dev/ubda /dev/ubdb; go $1-again apply $1
 }
 open() { md; cryptsetup open --key-file /run/key /dev/md/data data; }
+for design in mirror_10 mirror_090 ten; do
+    fresh; apply $design >/dev/null; head -c 20M /dev/urandom >/data/file; sync; undo --destroy >/dev/null; go again-$design apply $design
+done
 theirs stripe /dev/md/data md
 theirs striped /dev/data/data 'vgchange -qay'
 theirs luks /dev/mapper/data open
@@ -220,9 +223,13 @@ go killed echo $n
                 (&case("kept"), "0", "theirs"),
                 (&case("own"), "0", "taken away"),
                 (&case("blank"), "0", ""),
+                (&case("again"), "0", "applied"),
             ],
         );
         assert!(!told.iter().any(|(is, said)| *is == case("own") && said.contains("left")), "{told:?}");
+    }
+    for design in ["mirror_10", "mirror_090", "ten"] {
+        check(&told, &[(&format!("again-{design}"), "0", "applied")]);
     }
     let apart = "is not started: volume b is missing";
     check(&told, &[("half-apply", "1", apart), ("half-apply-again", "1", apart)]);

@@ -1,6 +1,6 @@
 //! md arrays: found by uuid, stopped, their metadata erased.
 
-use super::{BuildError, Differs, SETTLE_MAX, identity, insist, run};
+use super::{BuildError, Differs, SETTLE_MAX, blank, identity, insist, run};
 use crate::command::Runner;
 use crate::sys::{self, Sys};
 use std::path::Path;
@@ -229,15 +229,7 @@ pub(super) fn first_byte(sys: &Sys, member: &str) -> Option<usize> {
 }
 
 /// Bytes of a member in front of a superblock of version 1.2.
-pub(super) const FRONT: u64 = 4096;
-
-/// Writes zeros over `count` blocks of [`FRONT`] bytes of `member`, from the block `from` on.
-pub(super) fn zero(runner: &dyn Runner, member: &str, from: u64, count: u64) -> Result<(), BuildError> {
-    let (of, from, count) = (format!("of={member}"), format!("seek={from}"), format!("count={count}"));
-    let words =
-        ["if=/dev/zero", &of, &format!("bs={FRONT}"), &from, &count, "conv=notrunc,fsync", "status=none"];
-    run(runner, "dd", &words).map(drop)
-}
+pub(super) const FRONT: u64 = blank::BLOCK;
 
 /// Stops the array `(device, uuid)` and erases its metadata from its members; whether there was any of it.
 ///
@@ -275,9 +267,12 @@ pub(super) fn stop(
                 && ask(runner, "--examine", member)?.as_deref() == Some(uuid)
             {
                 let examined = runner.run("mdadm", &["--examine", member])?.text().into_owned();
+                if reach == Reach::Listed {
+                    erase_data(sys, runner, member, &examined)?;
+                }
                 run(runner, "mdadm", &["--zero-superblock", "--quiet", member])?;
                 if let Some(count) = left_by_mdadm(&examined) {
-                    zero(runner, member, 2, count)?;
+                    blank::zero(runner, member, 2, count)?;
                 }
                 found = true;
             }
@@ -291,6 +286,16 @@ pub(super) fn stop(
             None => Ok(found),
         }
     })
+}
+
+/// Erases what `member` has of the array's data in the places by which a device is told to be blank, and leaves its superblock.
+fn erase_data(sys: &Sys, runner: &dyn Runner, member: &str, examined: &str) -> Result<(), BuildError> {
+    let name = identity::name(sys, member).unwrap_or_default();
+    let sectors: Option<u64> = sys::number(&sys.sys.join("class/block").join(name).join("size"));
+    match sectors.and_then(|sectors| blank::superblock(examined, sectors * 512)) {
+        Some(superblock) => blank::erase(sys, runner, member, &superblock),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]

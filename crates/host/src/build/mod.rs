@@ -4,6 +4,7 @@
 //! errors are kept; after a kill `ebb cleanup` does the same from the journal. An undo looks for what was made by
 //! its identity, so that it finds it under another name after a reboot, and never touches anything else.
 
+mod blank;
 mod error;
 mod free;
 pub(crate) mod identity;

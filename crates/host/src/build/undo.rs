@@ -228,6 +228,11 @@ pub(super) fn to_wipe(
     }
 }
 
+/// Whether `device` is there and carries nothing with a signature.
+pub(super) fn is_bare(sys: &Sys, runner: &dyn Runner, device: &str) -> bool {
+    matches!(carried(sys, runner, device), Some(Content::Nothing))
+}
+
 /// What `device`, which steps made, carries that somebody may want back, in words: data without a signature too. Nothing where it carries
 /// nothing, or is not there.
 pub(super) fn carries(sys: &Sys, runner: &dyn Runner, device: &str) -> Option<String> {
@@ -370,7 +375,7 @@ pub(super) fn mounted(
 }
 
 /// Whether `mount`, which is where `from` was mounted, is of it. Of a device that is gone only that is known.
-fn is_ours(sys: &Sys, mount: &Mount, from: &Mounted) -> bool {
+pub(super) fn is_ours(sys: &Sys, mount: &Mount, from: &Mounted) -> bool {
     let is_gone = || {
         let has_device = mount.dev.major != 0;
         has_device

@@ -29,6 +29,11 @@ pub fn is_action(action: &str) -> bool {
     !matches!(action, "idle" | "frozen")
 }
 
+/// Whether the array with this directory in sysfs is put together and does not run.
+pub fn is_inactive(md: &Path) -> bool {
+    word(&md.join("array_state")).as_deref() == Some("inactive")
+}
+
 /// Whether the array with this directory in sysfs keeps a bitmap of what is written.
 pub fn has_bitmap(md: &Path) -> bool {
     word(&md.join("bitmap/location")).is_some_and(|location| location != "none")

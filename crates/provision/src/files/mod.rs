@@ -198,16 +198,11 @@ impl Part {
     }
 }
 
-/// Whether `line` is `own` with changes: it is of the same device, array or place. Swap's place is none.
+/// Whether `line` is `own` with changes: it is of the same device, array or place. Swap's place is none, and mdadm's lines begin with the same word.
 fn is_edited(own: &str, line: &str) -> bool {
-    // Every line of mdadm's begins with the same word.
-    let names = |line: &str| {
-        let words = line.split_whitespace().skip_while(|word| *word == "ARRAY").take(2);
-        words.map(str::to_owned).collect::<Vec<_>>()
-    };
-    let (own, line) = (names(own), names(line));
-    let mut words = own.iter().zip(&line);
-    words.any(|(own, word)| own == word && word != "none")
+    let names = if own.starts_with("ARRAY ") { 3 } else { 2 };
+    let mut words = own.split_whitespace().zip(line.split_whitespace()).take(names);
+    words.any(|(own, word)| own == word && !["none", "ARRAY"].contains(&word))
 }
 
 /// The lines of `text` that are in no block of `ebb`'s, of whatever array; none of a file of `ebb`'s own.

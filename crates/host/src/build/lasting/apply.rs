@@ -4,7 +4,7 @@ use super::look::{destroys, makes_swap};
 use super::renew::Renewed;
 use super::undo::backwards;
 use super::{Failure, Keeper, StepState};
-use crate::build::{BuildError, SETTLE_MAX, STEP, lvm, mdadm, queue, run};
+use crate::build::{BuildError, SETTLE_MAX, STEP, blank, lvm, mdadm, queue, run};
 use ebbtide_door::pause_at;
 use ebbtide_model::plan::build::{BuildAction, BuildStep, BuildUndo, LASTING_LVM_CONFIG};
 use ebbtide_model::shown::Shown;
@@ -208,20 +208,17 @@ impl Keeper<'_> {
             )));
         };
         let until = Instant::now() + patience;
-        let is_there = |member: &Member| self.sys.at(Path::new(&member.path)).exists();
-        let absent = |record: &Record| {
-            record.desired.members.iter().find(|member| !is_there(member)).map(|member| member.path.clone())
-        };
-        while let Some(path) = absent(&record) {
+        while let Some(path) = self.absent(&record) {
             if Instant::now() >= until {
                 let works = |volume: usize| {
-                    record.desired.members.iter().all(|member| member.volume != volume || is_there(member))
+                    let mut of_it = record.desired.members.iter().filter(|member| member.volume == volume);
+                    of_it.all(|member| self.is_there_at(&member.path))
                 };
                 if record.desired.has_hosts() || can_lose(&record.desired.layout, &works).is_some() {
                     // Whether the others may be run without it is judged, where nobody runs them yet.
                     break;
                 }
-                let path = Path::new(&path).shown();
+                let path = Path::new(path).shown();
                 return Err(Failure::Refused(format!(
                     "{path} is not there after {} s: {name} is left as it is",
                     patience.as_secs()
@@ -244,6 +241,16 @@ impl Keeper<'_> {
         }
         self.is_applied(&mut record)?;
         Ok(Applied { steps, ..Applied::default() })
+    }
+
+    /// The first member of `record` that is not there.
+    pub(super) fn absent<'a>(&self, record: &'a Record) -> Option<&'a str> {
+        let mut paths = record.desired.members.iter().map(|member| member.path.as_str());
+        paths.find(|path| !self.is_there_at(path))
+    }
+
+    fn is_there_at(&self, path: &str) -> bool {
+        self.sys.at(Path::new(path)).exists()
     }
 
     /// Notes that all of it was made.
@@ -428,7 +435,7 @@ impl Keeper<'_> {
         let BuildUndo::StopMd { members, .. } = undo else { return Ok(()) };
         for path in members.iter().filter(|path| record.desired.is_member(path)) {
             if mdadm::first_byte(&self.sys, path).is_some() {
-                mdadm::zero(self.runner, path, 0, 1)?;
+                blank::zero(self.runner, path, 0, 1)?;
                 (self.boundary)();
             }
         }

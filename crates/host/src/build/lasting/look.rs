@@ -179,12 +179,18 @@ impl Keeper<'_> {
         let name = self.kernel_name(&member.path)?;
         let class = self.sys.sys.join("class/block");
         let mut holders = sys::names(&class.join(&name).join("holders")).into_iter();
-        let state =
-            holders.find_map(|array| sys::word(&class.join(array).join(format!("md/dev-{name}/state"))));
-        let has = |word: &str| state.as_ref().is_some_and(|state| state.split(',').any(|part| part == word));
+        let found = holders.find_map(|array| {
+            let md = class.join(array).join("md");
+            Some((sys::word(&md.join(format!("dev-{name}/state")))?, sys::md::is_inactive(&md)))
+        });
+        let has =
+            |word: &str| found.as_ref().is_some_and(|(state, _)| state.split(',').any(|part| part == word));
         Some(match () {
             () if !self.answers(&name) => MemberState::Unreachable,
             () if has("faulty") => MemberState::Faulty,
+            () if has("spare") && found.as_ref().is_some_and(|(_, is_inactive)| *is_inactive) => {
+                MemberState::Inactive
+            }
             () if has("spare") => MemberState::Resyncing,
             () => MemberState::InUse,
         })
@@ -401,6 +407,12 @@ impl Keeper<'_> {
     /// Where an apply of `record` is that is at work, by what there is of its `steps`.
     fn at_step(&self, record: &Record, steps: &[StepState]) -> Option<String> {
         let desired = &record.desired;
+        // Only a boot waits: an apply of what was made refuses at once.
+        let is_made = record.phase == Phase::Applied || record.is_made_anew();
+        if let Some(path) = self.absent(record).filter(|_| is_made) {
+            let or = if desired.has_hosts() { ", or goes on without it" } else { "" };
+            return Some(format!("it waits for {}, which is not there{or}", Path::new(path).shown()));
+        }
         let is_open = |(index, (step, now)): &(usize, (&BuildStep, &StepState))| {
             let is_noted = step.undo.as_ref().is_none_or(destroys);
             **now != StepState::Stands || is_noted && *index >= record.done
@@ -478,6 +490,7 @@ impl Keeper<'_> {
                     () if !self.answers(&name) => MemberState::Unreachable,
                     () if has("faulty") => MemberState::Faulty,
                     () if has("in_sync") => MemberState::InUse,
+                    () if has("spare") && sys::md::is_inactive(&md) => MemberState::Inactive,
                     () if has("spare") => MemberState::Resyncing,
                     () => MemberState::Unused,
                 };

@@ -198,14 +198,17 @@ impl Keeper<'_> {
             }
             let Some(BuildUndo::Unmount { mountpoint, from: Some(from) }) = &step.undo else { continue };
             let is_of = |mount: &Mount| {
-                identity::is_of(&self.sys, mount, from)
-                    && !(but_own && Path::new(&mount.mountpoint) == mountpoint)
+                // A directory of it may be mounted there in its place.
+                let is_own =
+                    || Path::new(&mount.mountpoint) == mountpoint && undo::is_ours(&self.sys, mount, from);
+                identity::is_of(&self.sys, mount, from) && !(but_own && is_own())
             };
             let mut reasons = judge::mounts_that(&self.sys, &is_of);
             if but_own && undo::mounted(&self.sys, mountpoint, Some(from)).is_ok_and(|other| other.is_none())
             {
                 let below = tables::mounts_of(&self.sys);
                 let below = below.iter().map(|mount| &mount.mountpoint);
+                reasons.extend(self.used_files(mountpoint));
                 reasons.extend(below.filter(|path| is_below(Path::new(path), mountpoint)).map(|path| {
                     Reason {
                         kind: RefusalKind::Mounted,
@@ -220,6 +223,32 @@ impl Keeper<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Files of what is mounted on `mountpoint` that the kernel itself uses: no program has them open, and they keep it mounted.
+    fn used_files(&self, mountpoint: &Path) -> Vec<Reason> {
+        let mounts = tables::mounts_of(&self.sys);
+        let is_on_it = |file: &str| {
+            let mount = tables::seen_at(&mounts, Path::new(file));
+            mount.is_some_and(|mount| Path::new(&mount.mountpoint) == mountpoint)
+        };
+        let swaps = tables::swaps_of(&self.sys).into_iter().filter(|swap| is_on_it(&swap.path));
+        let swaps = swaps.map(|Swap { path, .. }| Reason {
+            kind: RefusalKind::Swap,
+            what: format!("the file {path} on it is swapped to"),
+            remedy: format!("`swapoff {path}`"),
+        });
+        let block = self.sys.sys.join("block");
+        let loops = sys::names(&block).into_iter().filter_map(|name| {
+            let file = sys::text(&block.join(&name).join("loop/backing_file"))?;
+            let file = file.trim_end_matches('\n').to_owned();
+            is_on_it(&file).then(|| Reason {
+                kind: RefusalKind::Held,
+                what: format!("/dev/{name} is a loop device over the file {file} on it"),
+                remedy: format!("unmount what is on that, and `losetup -d /dev/{name}`"),
+            })
+        });
+        swaps.chain(loops).collect()
     }
 }
 

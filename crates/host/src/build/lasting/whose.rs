@@ -1,7 +1,7 @@
 //! Whose something is that has an identity or a name of ours. Uuids are copied with disks and names are given anew: ours is only what is on the
 //! very devices that the record names, and nothing but them.
 
-use super::super::{identity, lvm, mdadm, undo};
+use super::super::{blank, identity, lvm, mdadm, undo};
 use super::look::kind_made;
 use super::refuse::base;
 use super::{Failure, Keeper};
@@ -409,7 +409,33 @@ impl Keeper<'_> {
             {
                 undo::Outcome::Before
             }
+            BuildUndo::RemovePv { device, .. } | BuildUndo::WipeContent { device, .. } => {
+                // What is on a device that was made goes with that.
+                let is_member = device.starts_with("/dev/disk/");
+                let is_own = is_member && self.is_own_content(undo)?;
+                if is_own {
+                    blank::erase(sys, runner, device, &blank::BEGINNING)?;
+                }
+                let outcome = undo::undo(sys, runner, undo)?;
+                if is_own && undo::is_bare(sys, runner, device) {
+                    blank::erase(sys, runner, device, &(0..0))?;
+                }
+                outcome
+            }
             _ => undo::undo(sys, runner, undo)?,
+        })
+    }
+
+    /// Whether what `undo` would erase is on its device, by its identity.
+    fn is_own_content(&self, undo: &BuildUndo) -> Result<bool, Failure> {
+        Ok(match undo {
+            BuildUndo::WipeContent { device, label, .. } => {
+                undo::to_wipe(&self.sys, self.runner, device, label, None).is_ok()
+            }
+            BuildUndo::RemovePv { device, uuid } => lvm::physical(self.runner)?
+                .iter()
+                .any(|pv| pv.uuid == *uuid && self.is_same(&pv.device, device)),
+            _ => false,
         })
     }
 }

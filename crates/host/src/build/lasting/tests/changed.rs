@@ -3,7 +3,7 @@
 use super::machine::{Disk, Machine};
 use super::{Applied, STACKS};
 use crate::build::mdadm;
-use ebbtide_provision::{Class, Desired, Phase};
+use ebbtide_provision::{Class, Desired, MemberState, Phase};
 
 #[test]
 fn an_array_that_lacks_a_member_says_which_and_how_to_go_on() {
@@ -620,4 +620,61 @@ fn swap_that_was_lost_is_made_anew_and_the_array_beside_it_is_not_missing() {
             assert_eq!(again, Ok(Applied::default()));
         }
     }
+}
+
+#[test]
+fn files_on_it_that_the_kernel_uses_are_named_before_an_undo_begins() {
+    let (machine, _) = applied(MIRROR);
+    let is_refused = |wanted: &str| {
+        let before = machine.everything();
+        let planned = machine.keep(|keeper| keeper.plan_undo("data", false)).map(drop);
+        let undone = machine.keep(|keeper| keeper.undo("data", false)).map(drop);
+        assert_eq!(planned, undone);
+        let error = undone.expect_err("is refused").to_string();
+        assert!(error.contains(wanted), "{error}");
+        assert_eq!(machine.everything(), before);
+    };
+    machine.edit("/proc/swaps", |text| format!("{text}/srv/data/my\\040swap file 1000 0 -2\n"));
+    is_refused("the file /srv/data/my swap on it is swapped to (`swapoff /srv/data/my swap`)");
+    machine.edit("/proc/swaps", |text| text.replace("/srv/data/my", "/srv/other"));
+    machine.put("/sys/block/loop3/loop/backing_file", "/srv/data/image\n");
+    is_refused("/dev/loop3 is a loop device over the file /srv/data/image on it");
+    machine.put("/sys/block/loop3/loop/backing_file", "/srv/image\n");
+    // A directory of it in its place.
+    machine.edit("/proc/self/mountinfo", |text| text.replace(" / /srv/data", " /sub /srv/data"));
+    is_refused("it is mounted on /srv/data");
+    machine.edit("/proc/self/mountinfo", |text| text.replace(" /sub /srv/data", " / /srv/data"));
+    machine.keep(|keeper| keeper.undo("data", false)).expect("undoes");
+}
+
+#[test]
+fn members_of_an_array_that_waits_for_others_are_not_called_resyncing() {
+    let (machine, _) = applied(MIRROR);
+    machine.put("/sys/block/md127/md/dev-vol0/state", "spare\n");
+    let state = || machine.status().members[0].state;
+    assert_eq!(state(), Some(MemberState::Resyncing));
+    machine.put("/sys/block/md127/md/array_state", "inactive\n");
+    assert_eq!(state(), Some(MemberState::Inactive));
+    // By the kernel's own files, too.
+    machine.put("/sys/class/block/vol0/holders/md127", "");
+    machine.put("/sys/class/block/md127/md/dev-vol0/state", "spare\n");
+    machine.put("/sys/class/block/md127/md/array_state", "inactive\n");
+    let record = machine.record().expect("is there");
+    let seen = machine.keep(|keeper| keeper.state_by_kernel(&record.desired.members[0]));
+    assert_eq!(seen, Some(MemberState::Inactive));
+}
+
+#[test]
+fn a_boot_that_waits_for_a_member_says_so() {
+    let (machine, _) = applied(MIRROR);
+    machine.shows_own_process();
+    machine.power_off();
+    machine.set_disk(1, Disk::Absent);
+    let record = machine.record().expect("is there");
+    let seen = machine.keep(|keeper| {
+        let _lock = keeper.lock(super::apply::APPLY, "data").expect("is free");
+        keeper.look(&record).expect("looks")
+    });
+    let step = seen.at_work.and_then(|at_work| at_work.step);
+    assert_eq!(step.as_deref(), Some("it waits for /dev/disk/by-id/vol1, which is not there"));
 }

@@ -130,7 +130,7 @@ fn random_orders_of_apply_kill_power_cut_boot_and_undo() {
                 }
                 7 => {
                     machine.edit("/etc/fstab", |text| {
-                        text.replace("x-systemd.device-timeout=30s", "x-systemd.device-timeout=90s")
+                        text.replace("x-systemd.device-timeout=", "x-systemd.device-timeout=9")
                     });
                     machine.edit("/etc/mdadm/mdadm.conf", |text| text.replace("ARRAY /dev", "DEVICE /dev"));
                     story += "\nsomebody edits fstab and mdadm.conf";

@@ -630,6 +630,10 @@ fn members_of_an_array_that_waits_for_others_are_not_called_resyncing() {
     assert_eq!(state(), Some(MemberState::Resyncing));
     machine.put("/sys/block/md127/md/array_state", "inactive\n");
     assert_eq!(state(), Some(MemberState::Inactive));
+    machine.runs_as("/dev/md/other");
+    machine.put("/sys/block/md127/md/array_state", "inactive\n");
+    let wanted = "/dev/md/data waits for members, and does not run: it is /dev/md127";
+    assert!(machine.status().drift.iter().any(|drift| drift == wanted), "{:?}", machine.status());
     // By the kernel's own files, too.
     machine.put("/sys/class/block/vol0/holders/md127", "");
     machine.put("/sys/class/block/md127/md/dev-vol0/state", "spare\n");

@@ -114,6 +114,11 @@ impl Keeper<'_> {
                     )));
                 }
                 match mdadm::arrays(sys, runner, uuid)?.first() {
+                    Some(name) if sys::md::is_inactive(&sys.sys.join("block").join(name).join("md")) => {
+                        StepState::Other(format!(
+                            "{device} waits for members, and does not run: it is /dev/{name}"
+                        ))
+                    }
                     Some(name) => StepState::Other(format!(
                         "the array is /dev/{name} and not {device}: `ebb apply` gives it its name when nothing uses it"
                     )),

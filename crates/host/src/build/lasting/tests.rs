@@ -11,6 +11,7 @@ mod interrupted;
 mod judged;
 mod kept;
 mod machine;
+mod running;
 
 use super::*;
 use machine::{Disk, Machine};

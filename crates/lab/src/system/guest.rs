@@ -166,16 +166,6 @@ impl SystemGuest {
         Ok(())
     }
 
-    /// Takes a disk out; its file stays, and [`SystemGuest::machine`] gives it back.
-    ///
-    /// # Errors
-    /// When the guest runs.
-    pub fn take_disk(&mut self, name: &str) -> Result<(), LabError> {
-        self.off("exchange its disks")?;
-        self.machine.disks.retain(|disk| disk.name != name);
-        Ok(())
-    }
-
     /// What it is made of: memory, disks.
     ///
     /// # Errors

@@ -28,13 +28,8 @@ pub fn ask(experiment: &Experiment, control: &Control) -> Result<Option<Vec<u8>>
             design.name
         ))
     })?;
-    let ended = typed(&terminal, control, "key for the encryption (not shown): ")
-        .map_err(|error| CliError::Failed(format!("the terminal failed: {error}")))?;
-    match ended {
-        Ended::Stopped => Err(CliError::Interrupted("no key was given, and nothing was done".to_owned())),
-        Ended::Given(key) if key.is_empty() => Err(CliError::Usage("the key is empty; type one".to_owned())),
-        Ended::Given(key) => Ok(Some(key)),
-    }
+    let stopped = "no key was given, and nothing was done";
+    key_typed(&terminal, control, "key for the encryption (not shown): ", stopped).map(Some)
 }
 
 /// Asks for the key of the volume `name`; a `new` one twice, because a mistake in it would be found when the data are needed.
@@ -47,22 +42,23 @@ pub fn ask_for(name: &str, new: bool, control: &Control) -> Result<Vec<u8>, CliE
             "there is no terminal to ask for the key at: {error}; write --encrypt KEYFILE"
         ))
     })?;
-    let once = |prompt: &str| {
-        let ended = typed(&terminal, control, prompt)
-            .map_err(|error| CliError::Failed(format!("the terminal failed: {error}")))?;
-        match ended {
-            Ended::Stopped => Err(CliError::Interrupted("no key was given".to_owned())),
-            Ended::Given(key) if key.is_empty() => {
-                Err(CliError::Usage("the key is empty; type one".to_owned()))
-            }
-            Ended::Given(key) => Ok(key),
-        }
-    };
+    let once = |prompt: &str| key_typed(&terminal, control, prompt, "no key was given");
     let key = once(&format!("key for {name} (not shown): "))?;
     if new && once(&format!("new key for {name} once more: "))? != key {
         return Err(CliError::Usage("the two keys differ; nothing was encrypted".to_owned()));
     }
     Ok(key)
+}
+
+/// A key that is typed, which is not empty; `stopped` is what to say after Ctrl-C.
+fn key_typed(terminal: &File, control: &Control, prompt: &str, stopped: &str) -> Result<Vec<u8>, CliError> {
+    let ended = typed(terminal, control, prompt)
+        .map_err(|error| CliError::Failed(format!("the terminal failed: {error}")))?;
+    match ended {
+        Ended::Stopped => Err(CliError::Interrupted(stopped.to_owned())),
+        Ended::Given(key) if key.is_empty() => Err(CliError::Usage("the key is empty; type one".to_owned())),
+        Ended::Given(key) => Ok(key),
+    }
 }
 
 /// What is typed up to Enter, not shown.

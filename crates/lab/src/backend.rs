@@ -14,7 +14,7 @@ use crate::machine::{Accelerator, Machine, Use};
 use crate::{LabError, Laboratory};
 use adapt::Adapted;
 use ebbtide_model::backend::{Backend, BackendError, BackendKind, Control, Inventory, PreparedVolume};
-use ebbtide_model::experiment::{Design, Experiment, Volume};
+use ebbtide_model::experiment::{Design, Experiment};
 use ebbtide_model::plan::RunPlan;
 use ebbtide_model::samples::TrialSamples;
 use ebbtide_model::schedule::{Schedule, Trial};
@@ -230,16 +230,6 @@ impl Lab {
     }
 }
 
-/// A volume that no design uses, and for which there is no disk.
-fn unused(volume: &Volume) -> PreparedVolume {
-    PreparedVolume {
-        name: volume.name.clone(),
-        size: volume.size.unwrap_or_default(),
-        direct: true,
-        ..PreparedVolume::default()
-    }
-}
-
 impl Backend for Lab {
     fn kind(&self) -> BackendKind {
         BackendKind::Lab
@@ -261,7 +251,7 @@ impl Backend for Lab {
         for (index, volume) in experiment.volumes.iter().enumerate() {
             let disk = self.adapted.stands_for.iter().position(|stands_for| *stands_for == index);
             let found = disk.and_then(|disk| inside.volumes.get(disk)).cloned();
-            inventory.volumes.push(found.unwrap_or_else(|| unused(volume)));
+            inventory.volumes.push(found.unwrap_or_else(|| PreparedVolume::unused(volume)));
         }
         let (host, gib) = (&self.host, self.host.memory_bytes as f64 / Bytes::GIB as f64);
         let guest = format!(

@@ -1,6 +1,6 @@
 //! What every backend does: prepare volumes, run trials, put things back.
 
-use crate::experiment::{Design, Experiment};
+use crate::experiment::{Design, Experiment, Volume};
 use crate::hosts::Window;
 use crate::samples::TrialSamples;
 use crate::trial::Trial;
@@ -67,6 +67,16 @@ pub struct DiskBelow {
 }
 
 impl PreparedVolume {
+    /// For a volume that no design uses, and that was not made.
+    pub fn unused(volume: &Volume) -> PreparedVolume {
+        PreparedVolume {
+            name: volume.name.clone(),
+            size: volume.size.unwrap_or_default(),
+            direct: true,
+            ..PreparedVolume::default()
+        }
+    }
+
     /// Number and name of each whole disk underneath, as far as they are known.
     pub fn whole_disks(&self) -> Vec<(&str, &str)> {
         let one = self.disk.iter().map(|number| {

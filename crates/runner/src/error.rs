@@ -3,7 +3,6 @@
 use crate::hosts::HostsError;
 use crate::store::StoreError;
 use crate::verify::VerifyError;
-use ebbtide_engine::EngineError;
 use ebbtide_lab::LabError;
 use ebbtide_lab::backend::adapt::AdaptError;
 use ebbtide_model::backend::BackendError;
@@ -21,9 +20,6 @@ pub enum RunnerError {
     /// The directory of journals.
     #[error("cannot read the journals in {}: {error}", directory.shown())]
     Journals { directory: PathBuf, error: io::Error },
-    /// What the tool itself can do was not measured.
-    #[error("the engine's own ceiling is not known, so no result is judged against it: {0}")]
-    Ceiling(EngineError),
     /// A guest cannot have what the experiment asks for.
     #[error(transparent)]
     Adapt(#[from] AdaptError),

@@ -40,7 +40,9 @@ pub use scope::check;
 pub use session::{session, virtual_time};
 
 use array::Array;
-use ebbtide_model::backend::{Backend, BackendError, BackendKind, Control, Inventory, PreparedVolume};
+use ebbtide_model::backend::{
+    Backend, BackendError, BackendKind, Control, Inventory, PreparedVolume, TrialFailure, TrialRun,
+};
 use ebbtide_model::experiment::{Design, Experiment};
 use ebbtide_model::samples::{Execution, TrialSamples};
 use ebbtide_model::schedule::Trial;
@@ -51,17 +53,39 @@ use load::{Load, Work};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+/// Runs trials, none of which touches another, in any order or at the same time.
+pub type Together = fn(&SimBackend, &[TrialRun<'_>], &Control) -> Vec<Result<TrialSamples, TrialFailure>>;
+
 /// The backend in virtual time.
 #[derive(Debug)]
 pub struct SimBackend {
     seed: u64,
     experiment: Option<Experiment>,
+    together: Together,
 }
 
 impl SimBackend {
     /// A simulator whose volumes live as `seed` decides: the session's seed.
     pub fn new(seed: u64) -> Self {
-        SimBackend { seed, experiment: None }
+        let together: Together =
+            |sim, runs, control| runs.iter().map(|run| Ok(sim.run(run, control)?)).collect();
+        SimBackend { seed, experiment: None, together }
+    }
+
+    /// The same, whose trials are run by `together`.
+    pub fn with(self, together: Together) -> Self {
+        SimBackend { together, ..self }
+    }
+
+    /// Runs one trial, which touches no other: may run on any thread.
+    ///
+    /// # Errors
+    /// As [`simulate`], and when nothing was prepared.
+    pub fn run(&self, run: &TrialRun<'_>, control: &Control) -> Result<TrialSamples, BackendError> {
+        match &self.experiment {
+            Some(experiment) => simulate(experiment, self.seed, run.design, run.workload, run.trial, control),
+            None => Err(BackendError::Other("the simulator was not prepared".into())),
+        }
     }
 }
 
@@ -95,10 +119,15 @@ impl Backend for SimBackend {
         trial: &Trial,
         control: &Control,
     ) -> Result<TrialSamples, BackendError> {
-        match &self.experiment {
-            Some(experiment) => simulate(experiment, self.seed, design, workload, trial, control),
-            None => Err(BackendError::Other("the simulator was not prepared".into())),
-        }
+        self.run(&TrialRun { design, workload, trial }, control)
+    }
+
+    fn run_together(
+        &mut self,
+        runs: &[TrialRun<'_>],
+        control: &Control,
+    ) -> Vec<Result<TrialSamples, TrialFailure>> {
+        (self.together)(self, runs, control)
     }
 
     fn finish(&mut self, _keep: bool) -> Result<(), BackendError> {

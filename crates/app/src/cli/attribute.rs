@@ -121,10 +121,10 @@ fn measure(file: &Path, args: &AttributeArgs, globals: &Globals) -> Result<ExitC
         RunArgs::of(file, args.on.unwrap_or(|| Box::new(OnFiles)), args.seed, args.destroy, args.dry_run);
     let ready = Ready::new(&asked, text, experiment)?;
     if args.dry_run {
-        return ready.dry_run(&asked, globals);
+        return ready.dry_run(globals);
     }
     let mut store = Store::open(globals.store.as_deref()).map_err(CliError::failed)?;
-    let ended = ready.measure(&asked, &mut Keep::Store(&mut store), globals)?;
+    let ended = ready.measure(&mut Keep::Store(&mut store), globals)?;
     let meta = &ended.session.meta;
     if !ended.was_refused() {
         store.update(meta, None).map_err(CliError::failed)?;

@@ -58,22 +58,20 @@ impl HostsArgs {
                 relative.to_string_lossy()
             )));
         }
-        let (launch, copy) = (self.launch, self.copy_ebb);
-        if launch == Launch::Ssh {
-            // What `ssh` would take for something else is refused before anything begins.
-            self.hosts.iter().try_for_each(|host| Ssh::new(host).map(drop)).map_err(CliError::usage)?;
-        }
+        let copy = self.copy_ebb;
+        let launcher: Launching = match self.launch {
+            Launch::Ssh => {
+                // What `ssh` would take for something else is refused before anything begins.
+                self.hosts.iter().try_for_each(|host| Ssh::new(host).map(drop)).map_err(CliError::usage)?;
+                Box::new(move || Ok(Box::new(OpenSsh::new(copy)?)))
+            }
+            Launch::Processes => Box::new(|| Ok(Box::new(Processes))),
+        };
         if !self.any() {
             return Ok(None);
         }
         let placement =
             Placement::new(experiment, &self.hosts, &self.place, directory).map_err(CliError::usage)?;
-        let launcher: Launching = Box::new(move || {
-            Ok(match launch {
-                Launch::Ssh => Box::new(OpenSsh::new(copy)?),
-                Launch::Processes => Box::new(Processes),
-            })
-        });
         Ok(Some(Box::new(OnHosts { placement, launcher })))
     }
 }

@@ -103,7 +103,7 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     }
     let ready = Ready::new(args, text, experiment)?;
     if args.dry_run {
-        return ready.dry_run(args, globals);
+        return ready.dry_run(globals);
     }
 
     let open = || Store::open(globals.store.as_deref()).map_err(CliError::failed);
@@ -113,7 +113,7 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         views::can_save(path)?;
     }
     let mut keep_in = store.as_mut().map_or_else(|| Keep::Memory(Packed::default()), Keep::Store);
-    let ended = ready.measure(args, &mut keep_in, globals)?;
+    let ended = ready.measure(&mut keep_in, globals)?;
     let session = &ended.session;
     let shown = if globals.json { Format::Json(JsonOptions::default()) } else { Format::Text };
     let formats = [Some(shown), output.and_then(|(_, format)| format)].into_iter().flatten();
@@ -184,42 +184,39 @@ impl RunArgs {
 }
 
 /// A run, and the backend that can carry it out.
-pub(super) struct Ready {
+pub(super) struct Ready<'a> {
+    args: &'a RunArgs,
     way: Box<dyn Way>,
     run: Run,
 }
 
-impl Ready {
+impl Ready<'_> {
     /// That of `experiment`, which was made of the file of `args`.
     ///
     /// # Errors
     /// What the backend of `args` cannot do.
-    pub(super) fn new(
-        args: &RunArgs,
-        experiment_text: String,
-        experiment: Experiment,
-    ) -> Result<Ready, CliError> {
+    pub(super) fn new(args: &RunArgs, text: String, experiment: Experiment) -> Result<Ready<'_>, CliError> {
         refuse_options(args)?;
         let way = args.hosts.way(&experiment)?.unwrap_or_else(args.on);
         let seed = args.seed.unwrap_or_else(|| u64::from(clock::random()));
         let meta = SessionMeta::new(clock::session_id(), way.facts().kind, seed, clock::now());
-        let session = Session { meta, experiment, experiment_text, trials: Vec::new() };
+        let session = Session { meta, experiment, experiment_text: text, trials: Vec::new() };
         let mut run = Run { session, destroy: args.destroy, scale: args.scale };
         let unfit = |what| CliError::Usage(format!("{}: {what}", args.file.to_string_lossy()));
         way.fit(&mut run).map_err(unfit)?;
-        Ok(Ready { way, run })
+        Ok(Ready { args, way, run })
     }
 
     /// What would be done: steps, trials of the first rounds, space, longest time.
     ///
     /// # Errors
     /// Why a run would not begin, once that is printed.
-    pub(super) fn dry_run(&self, args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    pub(super) fn dry_run(&self, globals: &Globals) -> Result<ExitCode, CliError> {
         let DryRun { mut plan, mut value, text, refused } = self.way.dry_run(&self.run)?;
         plan.notes.splice(0..0, kernel_names::notes(&self.run.session.experiment));
         value["schema"] = json!("ebbtide.dry-run/1");
         value["plan"] = json!(plan);
-        let text = plan.beginning(args.verbose) + &text + &plan.rounds(args.verbose);
+        let text = plan.beginning(self.args.verbose) + &text + &plan.rounds(self.args.verbose);
         let answered = views::answer(globals.json, &value, &text)?;
         // The plan is right all the same, and has been printed.
         refused.map_or(Ok(answered), |why| Err(CliError::Failed(why)))
@@ -229,13 +226,8 @@ impl Ready {
     ///
     /// # Errors
     /// When the run cannot begin or its trials cannot be kept. How it ended is in what comes back.
-    pub(super) fn measure(
-        self,
-        args: &RunArgs,
-        keep_in: &mut Keep<'_>,
-        globals: &Globals,
-    ) -> Result<Ended, CliError> {
-        let Ready { way, mut run } = self;
+    pub(super) fn measure(self, keep_in: &mut Keep<'_>, globals: &Globals) -> Result<Ended, CliError> {
+        let Ready { args, way, mut run } = self;
         let experiment = &run.session.experiment;
         let control = signals::stoppable(globals.quiet)?;
         let key = if way.facts().takes_key { key::ask(experiment, &control)? } else { None };
@@ -245,9 +237,9 @@ impl Ready {
         notes.for_each(|note| progress.say(&format!("note: {note}")));
         let (say, lab_says) = (&|text: &str| progress.say(text), laboratory::says(globals.quiet));
         let mut backend = way.start(&mut run, Start { key, control: &control, say, lab_says })?;
-        let (way, watch) = (way.as_ref(), &mut progress);
         let RunArgs { keep, destroy, .. } = *args;
-        let mut context = RunContext { way, keep_in, control, watch, keep, destroy };
+        let (facts, watch) = (way.facts(), &mut progress);
+        let mut context = RunContext { facts, keep_in, control, watch, keep, destroy };
         let ended = session::run(run.session, backend.as_mut(), &mut context).map_err(CliError::failed)?;
         drop(backend);
         let volumes = &ended.session.meta.inventory.volumes;
@@ -262,16 +254,11 @@ impl Ready {
 fn refuse_options(args: &RunArgs) -> Result<(), CliError> {
     let (named, hosts) = ((args.on)().facts().no_use_for, args.hosts.any());
     let no_use_for = if hosts { [named, OnHosts::FACTS.no_use_for] } else { [named, &[]] };
-    let given = [
-        ("--hosts", hosts),
-        ("--keep", args.keep),
-        ("--destroy", args.destroy),
-        ("--scale", args.scale.is_some()),
-    ];
-    match no_use_for.concat().iter().find(|(option, _)| given.contains(&(*option, true))) {
-        Some((option, why)) => Err(CliError::Usage(format!("{option} {why}"))),
-        None => Ok(()),
-    }
+    let scale = args.scale.is_some();
+    let given = [("--hosts", hosts), ("--keep", args.keep), ("--destroy", args.destroy), ("--scale", scale)];
+    let is_given = |why: &str| given.iter().any(|(option, is)| *is && why.starts_with(option));
+    let refused = no_use_for.concat().into_iter().find(|why| is_given(why));
+    refused.map_or(Ok(()), |why| Err(CliError::Usage(why.to_owned())))
 }
 
 /// Seed and id, and what earlier runs left behind.

@@ -23,7 +23,7 @@ use ebbtide_model::hosts::placing::{OnHost, Placement};
 use ebbtide_model::samples::TrialSamples;
 use ebbtide_model::schedule::Trial;
 use ebbtide_model::session::HostInfo;
-use ebbtide_model::units::{Bytes, format_latency};
+use ebbtide_model::units::format_latency;
 use ebbtide_model::workload::Workload;
 use link::{END_MOST, GRACE, Heard, Input, Link, end_all};
 use std::cell::OnceCell;
@@ -305,14 +305,7 @@ impl Hosts {
     /// The volumes of all hosts in the order of the experiment, and what is to be known of the hosts.
     fn inventory(&self, of_hosts: Vec<Inventory>) -> Inventory {
         let whole = &self.placement.experiment;
-        let unused = |name: &String, size: Option<Bytes>| PreparedVolume {
-            name: name.clone(),
-            size: size.unwrap_or_default(),
-            direct: true,
-            ..PreparedVolume::default()
-        };
-        let mut volumes: Vec<PreparedVolume> =
-            whole.volumes.iter().map(|volume| unused(&volume.name, volume.size)).collect();
+        let mut volumes: Vec<PreparedVolume> = whole.volumes.iter().map(PreparedVolume::unused).collect();
         let mut notes: Vec<String> = self.placement.notes.clone();
         for (host, (inventory, on)) in of_hosts.into_iter().zip(&self.on).enumerate() {
             let name = &self.placement.hosts[host];

@@ -8,7 +8,7 @@ use crate::listener::SessionListener;
 use crate::observer::Observer;
 use crate::store::{Keep, StoreError};
 use crate::trial::{self, Trials};
-use crate::ways::Way;
+use crate::ways::Facts;
 use ebbtide_analysis::latency_target::DepthSearch;
 use ebbtide_analysis::stop::{Decider, Decision};
 use ebbtide_analysis::{OfDesign, ladder};
@@ -25,8 +25,8 @@ use std::time::{Duration, Instant};
 
 /// What takes part in a session beside the backend.
 pub struct RunContext<'a, 'k> {
-    /// What the backend is of.
-    pub way: &'a dyn Way,
+    /// What is known of the backend.
+    pub facts: Facts,
     /// Where its trials are kept.
     pub keep_in: &'a mut Keep<'k>,
     /// How it is ended early.
@@ -166,7 +166,7 @@ fn measure(
         Err(error) => return Ok(Ending::Failed(error.to_string())),
     }
     context.keep_in.update(&session.meta, None)?;
-    let observer = context.way.facts().is_here.then(|| Observer::new(&session.meta.inventory));
+    let observer = context.facts.is_here.then(|| Observer::new(&session.meta.inventory));
     let control = context.control.clone();
     let mut trials = Trials { backend, observer: observer.as_ref(), control: &control };
     let ending = rounds(session, course, &mut trials, context)?;
@@ -188,7 +188,7 @@ fn rounds(
     context: &mut RunContext<'_, '_>,
 ) -> Result<Ending, StoreError> {
     let schedule = Schedule::new(&session.experiment, session.meta.seed);
-    let simulated = context.way.facts().in_virtual_time;
+    let simulated = context.facts.in_virtual_time;
     let searches = session.experiment.loads().any(|workload| workload.conditions.latency.is_some());
     let (start, mut virtually) = (Instant::now(), Nanos(0));
     for round in 0.. {
@@ -255,7 +255,7 @@ fn ladders(
     context: &mut RunContext<'_, '_>,
 ) -> Result<Vec<Rung>, StoreError> {
     let mut rungs = Vec::new();
-    if context.way.facts().in_virtual_time {
+    if context.facts.in_virtual_time {
         return Ok(rungs);
     }
     let of_designs = |part: &OfDesign, records: &[&TrialRecord]| ladder::of_design(session, part, records);

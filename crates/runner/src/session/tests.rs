@@ -1,6 +1,6 @@
 use super::*;
 use crate::store::Packed;
-use crate::ways::{OnLab, OnSim, Simulated};
+use crate::ways::{OnLab, OnSim, Way, simulated};
 use ebbtide_model::backend::{BackendKind, Inventory};
 use ebbtide_model::experiment::Design;
 use ebbtide_model::samples::TrialSamples;
@@ -47,9 +47,10 @@ fn session() -> Session {
 struct NoWatch;
 impl SessionListener for NoWatch {}
 
-fn run_session(session: Session, way: &dyn Way, backend: &mut dyn Backend, control: Arc<Control>) -> Session {
+fn run_session(session: Session, facts: Facts, backend: &mut dyn Backend, control: Arc<Control>) -> Session {
     let keep_in = &mut Keep::Memory(Packed::default());
-    let mut context = RunContext { way, keep_in, control, watch: &mut NoWatch, keep: false, destroy: false };
+    let mut context =
+        RunContext { facts, keep_in, control, watch: &mut NoWatch, keep: false, destroy: false };
     let Ended { mut session, trials } =
         run(session, backend, &mut context).expect("there is no store to fail");
     assert!(session.trials.is_empty(), "they are kept packed");
@@ -63,7 +64,7 @@ fn run_session(session: Session, way: &dyn Way, backend: &mut dyn Backend, contr
 }
 
 fn run_on(backend: &mut dyn Backend, control: Arc<Control>) -> Session {
-    run_session(session(), &OnSim, backend, control)
+    run_session(session(), OnSim.facts(), backend, control)
 }
 
 /// A simulator whose volumes can be made to fail, or that is stopped.
@@ -148,7 +149,7 @@ fn a_stop_keeps_what_is_done() {
 
 #[test]
 fn side_by_side_is_the_same_as_one_after_the_other() {
-    let together = run_on(&mut Simulated::new(7), Arc::default());
+    let together = run_on(&mut simulated(7), Arc::default());
     let in_turn = run_on(&mut SimBackend::new(7), Arc::default());
     assert_eq!(together.trials, in_turn.trials);
     assert!(together.trials.iter().all(|record| matches!(record.outcome, Outcome::Samples(_))));
@@ -216,7 +217,7 @@ fn a_ladder_is_climbed_on_a_design_that_is_built_once() {
             shape.iops.iter_mut().for_each(|limit| limit.rate = 100_000.0);
         }
     });
-    let session = run_session(session, &OnLab, &mut backend, Arc::default());
+    let session = run_session(session, OnLab.facts(), &mut backend, Arc::default());
     let expected = [
         "hold one",
         "16 x 64KiB on one",
@@ -232,5 +233,5 @@ fn a_ladder_is_climbed_on_a_design_that_is_built_once() {
     assert_eq!(seen[..2], [(16, 65536), (8, 65536)]);
     assert_eq!(seen.len(), 6);
     // The same on the simulator is known without.
-    assert!(run_on(&mut Simulated::new(7), Arc::default()).meta.rungs.is_empty());
+    assert!(run_on(&mut simulated(7), Arc::default()).meta.rungs.is_empty());
 }

@@ -5,8 +5,10 @@ use ebbtide_engine::files::FilesBackend;
 use ebbtide_model::backend::{Backend, BackendKind};
 use ebbtide_model::experiment::Experiment;
 
+/// In the help of `--on`.
+pub(super) const WORDS: &str = "Real I/O on files, or on devices opened directly";
+
 /// See the module.
-#[derive(Debug)]
 pub struct OnFiles;
 
 impl Way for OnFiles {

@@ -1,16 +1,16 @@
 //! `--hosts`: files and devices of several hosts at once.
 
-use super::{DryRun, Facts, NoUse, Result, Run, Start, Way, in_user_space, keep_ceiling};
+use super::{DryRun, Facts, Result, Run, Start, Way, in_user_space, keep_ceiling};
 use crate::hosts::{Hosts, HostsError, LaunchError, Launcher};
 use ebbtide_host::{hostinfo, sys::Sys};
 use ebbtide_model::backend::{Backend, BackendKind};
 use ebbtide_model::hosts::placing::Placement;
-use ebbtide_model::session::NamedHost;
+use ebbtide_model::session::{HostInfo, NamedHost};
 use serde_json::json;
 
 /// What all say that would not run on files.
-pub(super) const ONLY_FILES: NoUse =
-    ("--hosts", "runs files and devices of the hosts as they are, as `--on files` does; leave out --on");
+pub(super) const ONLY_FILES: &str =
+    "--hosts runs files and devices of the hosts as they are, as `--on files` does; leave out --on";
 
 /// Makes what starts the workers.
 pub type Launching = Box<dyn Fn() -> Result<Box<dyn Launcher>, LaunchError>>;
@@ -26,7 +26,7 @@ pub struct OnHosts {
 impl OnHosts {
     /// What is known of it, wherever volumes are.
     pub const FACTS: Facts = Facts {
-        no_use_for: &[("--scale", "has no meaning with --hosts: what is on hosts is as fast as it is")],
+        no_use_for: &["--scale has no meaning with --hosts: what is on hosts is as fast as it is"],
         ..Facts::of(BackendKind::Hosts)
     };
 }
@@ -57,10 +57,8 @@ impl Way for OnHosts {
         meta.host = hostinfo::host_info(&Sys::host());
         let (placement, destroy) = (self.placement.clone(), run.destroy);
         let hosts = Hosts::start(launcher.as_ref(), placement, meta.seed, destroy, with.control.clone())?;
-        meta.hosts = hosts
-            .infos()
-            .map(|(name, host)| NamedHost { name: name.to_owned(), host: host.clone() })
-            .collect();
+        let named = |(name, host): (&str, &HostInfo)| NamedHost { name: name.to_owned(), host: host.clone() };
+        meta.hosts = hosts.infos().map(named).collect();
         keep_ceiling(meta, hosts.ceiling());
         Ok(Box::new(hosts))
     }

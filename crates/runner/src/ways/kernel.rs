@@ -4,16 +4,18 @@ use super::{DryRun, Facts, Result, Run, Start, Way, hosts, refuse, refuse_plante
 use crate::kernel::{self, Built, Kernel};
 use ebbtide_model::backend::{Backend, BackendKind};
 
+/// In the help of `--on`.
+pub(super) const WORDS: &str = "md, LVM, encryption and file systems of this host's kernel, built for each trial (of a sweep: `builds`); as root";
+
 /// See the module.
-#[derive(Debug)]
 pub struct OnKernel;
 
 impl Way for OnKernel {
     fn facts(&self) -> Facts {
         let no_use_for = &[
             hosts::ONLY_FILES,
-            ("--keep", "has no meaning with `--on kernel`: an array is taken apart after each trial"),
-            ("--scale", "has no meaning with `--on kernel`, which runs devices as fast as they are"),
+            "--keep has no meaning with `--on kernel`: an array is taken apart after each trial",
+            "--scale has no meaning with `--on kernel`, which runs devices as fast as they are",
         ];
         Facts { no_use_for, takes_key: true, is_here: true, ..Facts::of(BackendKind::Kernel) }
     }
@@ -28,14 +30,11 @@ impl Way for OnKernel {
     }
 
     fn dry_run(&self, run: &Run) -> Result<DryRun> {
-        let builds = kernel::plan(&run.session.experiment, &run.session.meta.id)?;
-        let shared = run.session.experiment.shared_builds().is_some();
-        let mut dry = run.planned(&run.session.experiment);
-        dry.add_builds(
-            &run.session.experiment,
-            &builds,
-            if shared { Built::Shared } else { Built::EachTrial },
-        );
+        let experiment = &run.session.experiment;
+        let builds = kernel::plan(experiment, &run.session.meta.id)?;
+        let built = if experiment.shared_builds().is_some() { Built::Shared } else { Built::EachTrial };
+        let mut dry = run.planned(experiment);
+        dry.add_builds(experiment, &builds, built);
         dry.add_volumes(run);
         let lacks = || builds.check_host().err().map(|what| format!("this host cannot run it: {what}"));
         dry.refused = dry.refused.or_else(lacks);

@@ -1,34 +1,28 @@
 //! `--on lab`: the kernel's arrays in a guest, whose disks are held to the volumes' limits.
 
-use super::{DryRun, Facts, Result, Run, Start, Way, hosts, keep_ceiling, refuse_planted};
+use super::{DryRun, Facts, Result, Run, Start, Way, hosts, keep_ceiling};
 use crate::kernel::{self, Built};
 use crate::places;
 use ebbtide_lab::backend::{Lab, adapt::adapt, how_long};
 use ebbtide_lab::{Laboratory, accelerator};
 use ebbtide_model::backend::{Backend, BackendKind};
-use ebbtide_model::plan::RunPlan;
 use ebbtide_model::session::Session;
 
-/// See the module.
-#[derive(Debug)]
+/// In the help of `--on`.
+pub(super) const WORDS: &str =
+    "The same in a QEMU guest, with a throttled disk for each volume; needs no root";
+
+/// See the module. Limits are scaled when it is known what a guest can carry.
 pub struct OnLab;
 
 impl Way for OnLab {
     fn facts(&self) -> Facts {
         let no_use_for = &[
             hosts::ONLY_FILES,
-            ("--keep", "has no meaning with `--on lab`: the disks go with the guest"),
-            (
-                "--destroy",
-                "has no meaning with `--on lab`: the guest's disks are its own, and nothing of this host is written",
-            ),
+            "--keep has no meaning with `--on lab`: the disks go with the guest",
+            "--destroy has no meaning with `--on lab`: the guest's disks are its own, and nothing of this host is written",
         ];
         Facts { no_use_for, ..Facts::of(BackendKind::Lab) }
-    }
-
-    /// It is scaled once it is known what the guest can carry.
-    fn fit(&self, run: &mut Run) -> Result<()> {
-        refuse_planted(&run.session.experiment)
     }
 
     fn dry_run(&self, run: &Run) -> Result<DryRun> {
@@ -49,15 +43,15 @@ impl Way for OnLab {
     }
 
     fn start(&self, run: &mut Run, with: Start<'_>) -> Result<Box<dyn Backend>> {
-        let Session { meta, experiment, .. } = &mut run.session;
         // What cannot be had is refused before the program is packed for the guest.
         let places = places::lab()?;
         let accelerator = accelerator(&places)?;
-        let adapted = adapt(experiment, accelerator, run.scale)?;
+        let adapted = adapt(&run.session.experiment, accelerator, run.scale)?;
+        let plan = run.planned(&adapted.experiment).plan;
         let laboratory = Laboratory::open(places, with.control.clone(), with.lab_says)?;
+        let Session { meta, experiment, .. } = &mut run.session;
         let lab = Lab::start(&laboratory, &adapted, &meta.id, meta.seed)?;
         adapted.scaling.iter().for_each(|scaling| (with.say)(scaling));
-        let plan = RunPlan::new(&adapted.experiment, BackendKind::Lab, meta.seed, false);
         (with.say)(&how_long(&plan, &adapted.experiment, accelerator));
         meta.host = lab.host().clone();
         keep_ceiling(meta, lab.ceiling());

@@ -13,7 +13,9 @@ pub use files::{OnFiles, in_user_space};
 pub use hosts::{Launching, OnHosts};
 pub use kernel::OnKernel;
 pub use lab::OnLab;
-pub use sim::{OnSim, Simulated};
+pub use sim::OnSim;
+#[cfg(test)]
+pub(crate) use sim::simulated;
 
 use crate::kernel::{Built, KernelPlan, show};
 use crate::{RunnerError, places, surroundings};
@@ -35,28 +37,19 @@ pub type Named = fn() -> Box<dyn Way>;
 
 /// The names of `--on`, each with what it is in words.
 pub const NAMED: [(&str, &str, Named); 4] = [
-    ("files", "Real I/O on files, or on devices opened directly", || Box::new(OnFiles)),
-    (
-        "kernel",
-        "md, LVM, encryption and file systems of this host's kernel, built for each trial (of a sweep: `builds`); as root",
-        || Box::new(OnKernel),
-    ),
-    ("lab", "The same in a QEMU guest, with a throttled disk for each volume; needs no root", || {
-        Box::new(OnLab)
-    }),
-    ("sim", "A simulation in virtual time, a month in seconds", || Box::new(OnSim)),
+    ("files", files::WORDS, || Box::new(OnFiles)),
+    ("kernel", kernel::WORDS, || Box::new(OnKernel)),
+    ("lab", lab::WORDS, || Box::new(OnLab)),
+    ("sim", sim::WORDS, || Box::new(OnSim)),
 ];
-
-/// An option, and what follows it in the sentence that refuses it.
-pub type NoUse = (&'static str, &'static str);
 
 /// What is known of a backend before it is asked for anything.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts {
     /// What sessions and plans call it.
     pub kind: BackendKind,
-    /// Options that it has no use for.
-    pub no_use_for: &'static [NoUse],
+    /// Of each option that it has no use for the sentence that refuses it, which begins with the option.
+    pub no_use_for: &'static [&'static str],
     /// Its designs are encrypted on this host, with the user's own keys.
     pub takes_key: bool,
     /// This host is around its trials, and is observed. In a guest and on other hosts workers look for themselves.
@@ -81,7 +74,9 @@ pub trait Way {
     ///
     /// # Errors
     /// What of it cannot be carried out, and what to write instead.
-    fn fit(&self, run: &mut Run) -> Result<()>;
+    fn fit(&self, run: &mut Run) -> Result<()> {
+        refuse_planted(&run.session.experiment)
+    }
 
     /// What `run`, which fits, would do. Touches nothing.
     ///
@@ -99,7 +94,6 @@ pub trait Way {
 }
 
 /// A session that has no trial yet, and what is asked beside it.
-#[derive(Debug)]
 pub struct Run {
     /// Its experiment is that which is measured, once it fits.
     pub session: Session,
@@ -209,14 +203,12 @@ fn refuse(what: Option<String>) -> Result<()> {
 
 /// Refuses effects that nothing real can have.
 fn refuse_planted(experiment: &Experiment) -> Result<()> {
-    let planted = &experiment.environment.planted_fields;
-    refuse((!planted.is_empty()).then(|| {
-        format!(
-            "`[[effects]]` plants what {} would do, which only a simulation can have: say `--on sim`, or remove the effects \
-             and measure the real ones",
-            in_backticks(planted)
-        )
-    }))
+    let planted = in_backticks(&experiment.environment.planted_fields);
+    let what = format!(
+        "`[[effects]]` plants what {planted} would do, which only a simulation can have: say `--on sim`, or remove the effects \
+         and measure the real ones"
+    );
+    refuse((!planted.is_empty()).then_some(what))
 }
 
 /// Keys as an experiment has them.
@@ -225,9 +217,9 @@ fn in_backticks(keys: impl IntoIterator<Item = impl AsRef<str>>) -> String {
 }
 
 /// Keeps what the engine reaches with nothing behind it, operations per second, or why that is not known.
-fn keep_ceiling(meta: &mut SessionMeta, ceiling: Result<f64, impl ToString>) {
+fn keep_ceiling(meta: &mut SessionMeta, ceiling: Result<f64, String>) {
     match ceiling {
         Ok(iops) => meta.engine_ceiling_iops = Some(iops),
-        Err(unknown) => meta.warnings.push(unknown.to_string()),
+        Err(unknown) => meta.warnings.push(unknown),
     }
 }

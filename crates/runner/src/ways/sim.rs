@@ -1,23 +1,17 @@
 //! `--on sim`: the simulator, on all cores: trials that run at the same time do not touch each other.
 
-use super::{Facts, Run, Start, Way, hosts};
-use crate::RunnerError;
+use super::{Facts, Result, Run, Start, Way, hosts};
 use ebbtide_host::{hostinfo, sys::Sys};
-use ebbtide_model::backend::{
-    Backend, BackendError, BackendKind, Control, Inventory, TrialFailure, TrialRun,
-};
-use ebbtide_model::experiment::{Design, Experiment};
+use ebbtide_model::backend::{Backend, BackendKind, Control, TrialFailure, TrialRun};
 use ebbtide_model::samples::TrialSamples;
-use ebbtide_model::schedule::Trial;
-use ebbtide_model::workload::Workload;
-use ebbtide_sim::{SimBackend, simulate};
+use ebbtide_sim::SimBackend;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-type Result<T, E = BackendError> = std::result::Result<T, E>;
+/// In the help of `--on`.
+pub(super) const WORDS: &str = "A simulation in virtual time, a month in seconds";
 
 /// See the module.
-#[derive(Debug)]
 pub struct OnSim;
 
 impl Way for OnSim {
@@ -25,7 +19,7 @@ impl Way for OnSim {
         Facts { no_use_for: &[hosts::ONLY_FILES], in_virtual_time: true, ..Facts::of(BackendKind::Sim) }
     }
 
-    fn fit(&self, run: &mut Run) -> Result<(), RunnerError> {
+    fn fit(&self, run: &mut Run) -> Result<()> {
         ebbtide_sim::check(&run.session.experiment)?;
         run.session.experiment.in_virtual_time();
         run.session.experiment.builds_nothing_in_turn();
@@ -33,68 +27,30 @@ impl Way for OnSim {
         Ok(())
     }
 
-    fn start(&self, run: &mut Run, _: Start<'_>) -> Result<Box<dyn Backend>, RunnerError> {
+    fn start(&self, run: &mut Run, _: Start<'_>) -> Result<Box<dyn Backend>> {
         run.session.meta.host = hostinfo::host_info(&Sys::host());
-        Ok(Box::new(Simulated::new(run.session.meta.seed)))
+        Ok(Box::new(simulated(run.session.meta.seed)))
     }
 }
 
-/// The simulator on all cores. Gives the same samples as [`SimBackend`], to the bit.
-#[derive(Debug)]
-pub struct Simulated {
-    inner: SimBackend,
-    seed: u64,
-    experiment: Option<Experiment>,
+/// A simulator whose volumes live as `seed` decides: the session's seed. All cores give the same samples as one, to the bit.
+pub(crate) fn simulated(seed: u64) -> SimBackend {
+    SimBackend::new(seed).with(on_all_cores)
 }
 
-impl Simulated {
-    /// A simulator whose volumes live as `seed` decides: the session's seed.
-    pub fn new(seed: u64) -> Self {
-        Simulated { inner: SimBackend::new(seed), seed, experiment: None }
-    }
-}
-
-impl Backend for Simulated {
-    fn kind(&self) -> BackendKind {
-        BackendKind::Sim
-    }
-
-    fn prepare(&mut self, experiment: &Experiment, control: &Control) -> Result<Inventory> {
-        self.experiment = Some(experiment.clone());
-        self.inner.prepare(experiment, control)
-    }
-
-    fn run_trial(
-        &mut self,
-        design: &Design,
-        workload: &Workload,
-        trial: &Trial,
-        control: &Control,
-    ) -> Result<TrialSamples> {
-        self.inner.run_trial(design, workload, trial, control)
-    }
-
-    fn run_together(
-        &mut self,
-        runs: &[TrialRun<'_>],
-        control: &Control,
-    ) -> Vec<Result<TrialSamples, TrialFailure>> {
-        let slots: Vec<_> = runs.iter().map(|run| (run, OnceLock::new())).collect();
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let next = AtomicUsize::new(0);
-        if let Some(experiment) = &self.experiment {
-            let work = || {
-                while let Some((run, ran)) = slots.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let TrialRun { design, workload, trial } = run;
-                    ran.get_or_init(|| simulate(experiment, self.seed, design, workload, trial, control));
-                }
-            };
-            std::thread::scope(|scope| (0..cores.min(runs.len())).for_each(|_| drop(scope.spawn(work))));
+fn on_all_cores(
+    sim: &SimBackend,
+    runs: &[TrialRun<'_>],
+    control: &Control,
+) -> Vec<Result<TrialSamples, TrialFailure>> {
+    let slots: Vec<_> = runs.iter().map(|run| (run, OnceLock::new())).collect();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some((run, ran)) = slots.get(next.fetch_add(1, Ordering::Relaxed)) {
+            ran.get_or_init(|| sim.run(run, control));
         }
-        slots.into_iter().map(|(_, ran)| Ok(ran.into_inner().ok_or_else(TrialFailure::not_run)??)).collect()
-    }
-
-    fn finish(&mut self, keep: bool) -> Result<()> {
-        self.inner.finish(keep)
-    }
+    };
+    std::thread::scope(|scope| (0..cores.min(runs.len())).for_each(|_| drop(scope.spawn(work))));
+    slots.into_iter().map(|(_, ran)| Ok(ran.into_inner().ok_or_else(TrialFailure::not_run)??)).collect()
 }

@@ -11,9 +11,7 @@ fn all() -> Vec<(&'static str, Facts)> {
 fn every_backend_says_which_options_it_has_no_use_for() {
     let said: Vec<String> = all()
         .into_iter()
-        .flat_map(|(name, facts)| {
-            facts.no_use_for.iter().map(move |(option, why)| format!("{name}: {option} {why}"))
-        })
+        .flat_map(|(name, facts)| facts.no_use_for.iter().map(move |why| format!("{name}: {why}")))
         .collect();
     let leave_out =
         "--hosts runs files and devices of the hosts as they are, as `--on files` does; leave out --on";

@@ -65,7 +65,7 @@ pub fn serve(
 ) -> io::Result<()> {
     let replies = Arc::new(Replies(Mutex::new(Box::new(to))));
     let host = hostinfo::host_info(&Sys::host());
-    let ceiling = surroundings::engine_ceiling().map_err(|unknown| unknown.to_string());
+    let ceiling = surroundings::engine_ceiling();
     // Its first reading takes 20 ms, which would be part of the first round trip.
     Clock::get();
     replies.say(&Word::Here { host, ceiling })?;
@@ -106,8 +106,9 @@ fn obey(
         let unprepared = || BackendError::Other("the volumes were not prepared".to_owned());
         let word = match (order, &mut work) {
             (Order::Prepare { id, seed, experiment, destroy }, work) => {
-                let asked = Asked { id, seed, destroy, whereabouts };
-                Word::Prepared(Work::begin(asked, *experiment, control).map(|(begun, inventory)| {
+                let options = Options { name: id, seed, destroy, ..Options::default() };
+                let begun = Work::begin(options, whereabouts, *experiment, control);
+                Word::Prepared(begun.map(|(begun, inventory)| {
                     *work = Some(begun);
                     inventory
                 }))
@@ -145,14 +146,6 @@ fn obey(
     }
 }
 
-/// What a worker is to prepare, beside the experiment.
-struct Asked {
-    id: String,
-    seed: u64,
-    destroy: bool,
-    whereabouts: Whereabouts,
-}
-
 /// An experiment that is being carried out.
 struct Work {
     backend: Box<dyn Backend>,
@@ -162,13 +155,12 @@ struct Work {
 
 impl Work {
     fn begin(
-        asked: Asked,
+        options: Options,
+        whereabouts: Whereabouts,
         experiment: Experiment,
         control: &Arc<Control>,
     ) -> Result<(Work, Inventory), BackendError> {
         let other = |what: String| BackendError::Other(what);
-        let Asked { id, seed, destroy, whereabouts } = asked;
-        let options = Options { name: id, seed, destroy, ..Options::default() };
         let around = surroundings::of_host(&options.name).map_err(|error| other(error.to_string()))?;
         let mut backend: Box<dyn Backend> = match whereabouts {
             Whereabouts::Guest => {

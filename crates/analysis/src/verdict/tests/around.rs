@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::fixtures::{BS, trial};
+use crate::tell_jobs_beside;
 use VerdictKind::{Background, Cache, Concurrency, FirstTouch, Readahead, RequestSize, Unknown};
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{
@@ -95,6 +96,29 @@ fn the_figures_of_a_cache_belong_together() {
         "{}",
         verdict.sentence
     );
+}
+
+/// Two jobs on one disk, each with the other's I/O there.
+#[test]
+fn jobs_of_one_run_are_not_each_other_s_background() {
+    let ran = |told: bool, also: u64| {
+        six_rounds(&stripe(1), move |_| {
+            let mut jobs = [one_member(), trial(&[("v0", 20_000, 100_000)])];
+            for job in &mut jobs {
+                observed(job, 5 * ASKED + also * BS, 0, 50_000 + also, 0.95);
+            }
+            let [one, other] = &mut jobs;
+            let workload = &stripe(1).workloads[0];
+            if told {
+                tell_jobs_beside(&mut [(workload, one), (workload, other)]);
+            }
+            jobs[0].clone()
+        })
+    };
+    assert!(kinds(&ran(false, 0)).contains(&Background));
+    assert!(!kinds(&ran(true, 0)).contains(&Background));
+    // Somebody else is, all the same.
+    assert!(kinds(&ran(true, 50_000)).contains(&Background));
 }
 
 /// Four bytes of others for each of the trial's, on a full disk, where volumes hold to their shapes all the same.

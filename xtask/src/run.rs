@@ -43,9 +43,11 @@ impl Step {
     }
 
     /// The same ahead of all other programs, where it may. `nice` would do it among the programs of one session only: the scheduler shares
-    /// out processors among sessions first (`autogroup`, sched(7)).
+    /// out processors among sessions first (`autogroup`, sched(7)). Its I/O is served among that of all others, which a real-time task's is
+    /// else ahead of (`ionice`).
     pub fn ahead(self) -> Self {
-        if packages::is_root() { self.under(&["chrt", "--rr", "1"]) } else { self }
+        let ahead = ["chrt", "--rr", "1", "ionice", "--class", "best-effort"];
+        if packages::is_root() { self.under(&ahead) } else { self }
     }
 
     fn under(mut self, command: &[&str]) -> Self {

@@ -1,7 +1,7 @@
 //! Loads in real time whose figures are judged: one after the other, as two of them would be each other's background.
 //!
 //! `cargo xtask` has the scheduler run them ahead of all other programs: a load that waits for a processor has that for its verdict, and
-//! nothing else. By hand, on a busy machine: `chrt --rr 1 cargo test -p ebbtide --test real_time` (root).
+//! nothing else. By hand, on a busy machine: `chrt --rr 1 ionice -c 2 cargo test -p ebbtide --test real_time` (root).
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 mod agreement;

@@ -2,10 +2,10 @@
 //!
 //! Volumes whose speeds come from shapes are on a disk of their own. All others are on the disk of /var/tmp, which must not be memory:
 //! somebody else may be at work on it, and a run beside a competing writer is judged by whether that writer is named.
-use crate::common::Home;
+use crate::common::{EBB, Home};
 use crate::one_at_a_time;
 use serde_json::Value;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 /// An experiment of three short rounds of one design.
 fn experiment(volumes: &str, layout: &str, workload: &str, answer: &str) -> String {
@@ -199,25 +199,23 @@ fn a_small_bucket_runs_out_at_its_time() {
     Verdicts::of(&bucket("{ rate = 1000, burst = 3000, credits = 600000 }")).must_not("burst");
 }
 
-/// Ends and removes what it writes.
+/// A program that writes until it is dropped.
+#[derive(Debug)]
 struct Writer(Child);
 
 impl Writer {
-    fn start(arguments: &[String]) -> Writer {
-        // As any other program, whatever class of the scheduler this one is in.
-        let mut dd = Command::new("chrt");
-        Writer(
-            dd.args(["--other", "0", "dd"])
-                .args(arguments)
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .unwrap(),
-        )
+    /// As any other program, whatever class of the scheduler this one is in.
+    fn start(home: &Home, line: &str) -> Writer {
+        let mut writer = home.command("chrt");
+        writer.args(["--other", "0"]).args(line.split(' ')).stdout(Stdio::null()).stderr(Stdio::null());
+        Writer(writer.spawn().unwrap())
     }
 
-    fn name(&self) -> String {
-        format!("dd (pid {})", self.0.id())
+    /// Whether it is named as at work beside the load.
+    fn is_in(&self, verdicts: &Verdicts) -> bool {
+        let evidence = verdicts.get("background").map_or(&[][..], |v| v["evidence"].as_array().unwrap());
+        let pid = format!("(pid {})", self.0.id());
+        evidence.iter().any(|e| e["what"].as_str().is_some_and(|what| what.ends_with(&pid)))
     }
 }
 
@@ -239,37 +237,27 @@ fn a_competing_writer_is_the_background() {
         "",
     );
     let _alone = one_at_a_time();
-    let named = |verdicts: &Verdicts, writer: &Writer| {
-        let evidence = verdicts.get("background").map_or(&[][..], |v| v["evidence"].as_array().unwrap());
-        evidence.iter().any(|e| e["what"].as_str().is_some_and(|what| what.ends_with(&writer.name())))
-    };
-    let arguments = |to: &str, more: &[&str]| {
-        let words = ["if=/dev/zero", "bs=1M", "count=4096"].map(str::to_owned).into_iter();
-        words
-            .chain([format!("of={to}")])
-            .chain(more.iter().map(|word| (*word).to_owned()))
-            .collect::<Vec<_>>()
-    };
-
     let home = Home::new();
-    // Three, because one dd that waits for each of its writes leaves a fast disk idle half of the time.
-    let writers: Vec<Writer> = (0..3)
+    // Over and over the same bytes: a file that grows is full before the run has ended, on a fast disk.
+    let writers: Vec<Writer> = (0..2)
         .map(|n| {
-            Writer::start(&arguments(
-                home.path(&format!("competing{n}")).to_str().unwrap(),
-                &["oflag=direct"],
-            ))
+            let file = home.path(&format!("competing{n}"));
+            let line = format!(
+                "{EBB} -q bench --filename {} --size 64MiB --rw write --bs 1m --iodepth 8 --runtime 600",
+                file.display()
+            );
+            Writer::start(&home, &line)
         })
         .collect();
     let beside = Verdicts::beside(&home, &text);
     beside.must("background");
     for writer in &writers {
-        assert!(named(&beside, writer), "{} is not named in {:#?}", writer.name(), beside.0);
+        assert!(writer.is_in(&beside), "{writer:?} is not named in {:#?}", beside.0);
     }
     drop(writers);
 
     let home = Home::new();
-    let idle = Writer::start(&arguments("/dev/null", &[]));
+    let idle = Writer::start(&home, "dd if=/dev/zero of=/dev/null bs=1M");
     let without = Verdicts::beside(&home, &text);
-    assert!(!named(&without, &idle), "{} is named in {:#?}", idle.name(), without.0);
+    assert!(!idle.is_in(&without), "{idle:?} is named in {:#?}", without.0);
 }

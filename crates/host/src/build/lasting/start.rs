@@ -93,7 +93,12 @@ impl Keeper<'_> {
         }
         let what: Vec<String> = missing.iter().map(|member| self.why_missing(member)).collect();
         let works = |volume: usize| missing.iter().all(|member| member.volume != volume);
-        let on = match can_lose(&record.desired.layout, &works) {
+        let can_lose = can_lose(&record.desired.layout, &works);
+        if can_lose.is_none() && missing.iter().all(|member| self.sys.at(Path::new(&member.path)).exists()) {
+            // LVM starts nothing of it: its data are lost.
+            return Ok(());
+        }
+        let on = match can_lose {
             Some(_) => format!(
                 "Or go on without: `lvchange --activate y --activationmode degraded {volume}`, and then run this again; what only the missing may have is \
                  lost then"

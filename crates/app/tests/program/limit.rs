@@ -482,6 +482,7 @@ for _ in range(80):
         os._exit(0)
 open('writer', 'w')
 while not os.path.exists('enough'): open('f', 'wb').write(bytes(1 << 20))
+for _ in range(80): os.wait()
 ";
 
 #[test]

@@ -1,11 +1,10 @@
 //! Running programs one after the other or side by side, each announced by a line.
 
 use crate::packages;
-use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 /// A program with its arguments and a name for people.
@@ -69,19 +68,15 @@ impl Step {
     /// The same beside other steps: what it says comes when it has ended, in one piece. It goes through a file: a pipe would have an end only when
     /// all that the step has left behind has ended, too.
     fn run_beside(&self) -> Result<(), String> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
         println!("== {} begins", self.name);
         let start = Instant::now();
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("ebbtide-step-{}-{number}", std::process::id()));
-        let failed = |error| format!("{}: {}: {error}", self.name, path.display());
-        let file = File::create(&path).map_err(failed)?;
-        let also = file.try_clone().map_err(failed)?;
-        let status = self.command().stdin(Stdio::null()).stdout(file).stderr(also).status();
-        let said = std::fs::read(&path);
-        let _ = std::fs::remove_file(&path);
+        let failed = |error| format!("{}: what it says cannot be kept: {error}", self.name);
+        let file = tempfile::tempfile().map_err(failed)?;
+        let [out, errors] = [file.try_clone().map_err(failed)?, file.try_clone().map_err(failed)?];
+        let status = self.command().stdin(Stdio::null()).stdout(out).stderr(errors).status();
         let status = status.map_err(|error| self.cannot_start(&error))?;
-        let said = said.map_err(failed)?;
+        let mut said = vec![0; file.metadata().map_err(failed)?.len() as usize];
+        file.read_exact_at(&mut said, 0).map_err(failed)?;
         println!("{}\n{}{}", self.begins(), String::from_utf8_lossy(&said), self.took(start));
         self.judge(status)
     }

@@ -44,20 +44,12 @@ impl Trials<'_> {
         self.control.edges.clear();
         let (used, ended) = (process_use().since(before), clock::now());
         for (result, looking) in results.iter_mut().zip(looking) {
-            let samples = match result {
-                Ok(samples) => Some(samples),
-                Err(failure) => failure.seen.as_deref_mut(),
-            };
-            if let (Some((observer, looking)), Some(samples)) = (looking, samples) {
+            if let (Some((observer, looking)), Some(samples)) = (looking, seen(result)) {
                 observer.end(looking, samples);
             }
         }
         if results.len() > 1 {
-            let samples = results.iter_mut().map(|result| match result {
-                Ok(samples) => Some(samples),
-                Err(failure) => failure.seen.as_deref_mut(),
-            });
-            let each = runs.iter().zip(samples);
+            let each = runs.iter().zip(results.iter_mut().map(seen));
             tell_jobs_beside(
                 &mut each.filter_map(|(run, samples)| Some((run.workload, samples?))).collect::<Vec<_>>(),
             );
@@ -94,6 +86,14 @@ impl Trials<'_> {
             tracing::warn!("{}: {error}", design.name);
         }
         climbed
+    }
+}
+
+/// What was seen of a trial, one that failed too.
+fn seen(result: &mut Result<TrialSamples, TrialFailure>) -> Option<&mut TrialSamples> {
+    match result {
+        Ok(samples) => Some(samples),
+        Err(failure) => failure.seen.as_deref_mut(),
     }
 }
 

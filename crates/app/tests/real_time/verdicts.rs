@@ -1,7 +1,7 @@
 //! Verdicts on real I/O: each cause is made, and must be named; the same set-up without it must not be.
 //!
-//! Volumes whose speeds come from shapes are on a disk of their own. All others are on the disk of /var/tmp, which must not be memory:
-//! somebody else may be at work on it, and a run beside a competing writer is judged by whether that writer is named.
+//! Volumes whose speeds come from shapes are on a disk of their own. All others are on the disk of /var/tmp, which must not be memory.
+//! Somebody else may be at work there: a run beside a competing writer is judged by whether that writer is named.
 use crate::common::{EBB, Home};
 use crate::one_at_a_time;
 use serde_json::Value;

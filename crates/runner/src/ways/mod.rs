@@ -1,5 +1,5 @@
-//! Each backend as a run knows it: what it has no use for, what it cannot do of an experiment and what it makes of it, what it would do,
-//! what is around its trials, and how it is started. A backend is one file here.
+//! Each backend as a run knows it, one file for each: what it refuses, what it makes of an experiment, what it would do, and how it is
+//! started.
 
 mod files;
 mod hosts;

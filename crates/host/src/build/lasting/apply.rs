@@ -8,16 +8,12 @@ use crate::build::{BuildError, SETTLE_MAX, STEP, blank, lvm, mdadm, queue, run};
 use ebbtide_door::pause_at;
 use ebbtide_model::plan::build::{BuildAction, BuildStep, BuildUndo, LASTING_LVM_CONFIG};
 use ebbtide_model::shown::Shown;
-use ebbtide_provision::{Class, Desired, Member, Phase, Record, can_lose};
-use std::path::Path;
+use ebbtide_provision::{Desired, Phase, Record};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// What has the lock while an apply holds it.
 pub(super) const APPLY: &str = "ebb apply";
-
-/// How long udev's events of a boot are waited for, in seconds.
-const SETTLE_AT_BOOT: u32 = 30;
 
 /// How long it may take until what a command made has its name: udev looks at what is on a new device first, and an array whose members are on
 /// other hosts, and synchronise meanwhile, is slow to read. (udev's own limit is three minutes.)
@@ -193,106 +189,14 @@ impl Keeper<'_> {
         Ok(applied)
     }
 
-    /// What a boot does for the array `name`: starts what is there, and makes an ephemeral one anew where all its members came back blank,
-    /// and only then; where that was interrupted it goes on, but writes over nothing. The host's files stay as they are.
-    ///
-    /// # Errors
-    /// As [`apply`](Self::apply); when a member is not there after `patience`.
-    pub fn at_boot(&self, name: &str, patience: Duration) -> Result<Applied, Failure> {
-        let _lock = self.lock(APPLY, name)?;
-        let record = self.record(name).map_err(|bad| Failure::file(&bad.path, bad.what))?;
-        let record = record.filter(|record| record.phase == Phase::Applied || record.is_made_anew());
-        let Some(mut record) = record else {
-            return Err(Failure::Refused(format!(
-                "there is no {name} that `ebb apply` has made as a whole on this host"
-            )));
-        };
-        let until = Instant::now() + patience;
-        while let Some(path) = self.absent(&record) {
-            if Instant::now() >= until {
-                let works = |volume: usize| {
-                    let mut of_it = record.desired.members.iter().filter(|member| member.volume == volume);
-                    of_it.all(|member| self.is_there_at(&member.path))
-                };
-                if record.desired.has_hosts() || can_lose(&record.desired.layout, &works).is_some() {
-                    // Whether the others may be run without it is judged, where nobody runs them yet.
-                    break;
-                }
-                let path = Path::new(path).shown();
-                return Err(Failure::Refused(format!(
-                    "{path} is not there after {} s: {name} is left as it is",
-                    patience.as_secs()
-                )));
-            }
-            std::thread::sleep(STEP);
-        }
-        // What udev is about to start and name is not started a second time beside it.
-        let _ = self.runner.run("udevadm", &["settle", &format!("--timeout={SETTLE_AT_BOOT}")]);
-        self.refuse_suspended(&record.desired)?;
-        // What is made anew is mounted after that, over whatever is there.
-        if record.is_made_anew() {
-            self.may_mount(&record)?;
-        }
-        self.begin_anew_if_blank(&mut record)?;
-        let mut steps = self.make(&mut record, By::Boot)?;
-        match self.bring_back(&mut record, false) {
-            Ok(back) => steps += back,
-            Err(why) => (self.tell)(&why.to_string()),
-        }
-        self.is_applied(&mut record)?;
-        Ok(Applied { steps, ..Applied::default() })
-    }
-
-    /// The first member of `record` that is not there.
-    pub(super) fn absent<'a>(&self, record: &'a Record) -> Option<&'a str> {
-        let mut paths = record.desired.members.iter().map(|member| member.path.as_str());
-        paths.find(|path| !self.is_there_at(path))
-    }
-
-    fn is_there_at(&self, path: &str) -> bool {
-        self.sys.at(Path::new(path)).exists()
-    }
-
     /// Notes that all of it was made.
-    fn is_applied(&self, record: &mut Record) -> Result<(), Failure> {
+    pub(super) fn is_applied(&self, record: &mut Record) -> Result<(), Failure> {
         if record.phase == Phase::Applied {
             return Ok(());
         }
         (record.phase, record.anew) = (Phase::Applied, false);
         record.earlier.clear();
         self.write(record)
-    }
-
-    /// Has an ephemeral array be made anew where nothing of it is on any of its members, and nothing else.
-    fn begin_anew_if_blank(&self, record: &mut Record) -> Result<(), Failure> {
-        match self.came_back_blank(record)? {
-            Ok(false) => Ok(()),
-            Ok(true) => {
-                self.may_mount(record)?;
-                (self.tell)("all members are blank: everything is made anew");
-                // Where files or tunables were about to change, only an apply can end that.
-                record.anew = record.phase == Phase::Applied || record.is_made_anew();
-                (record.begun, record.done, record.phase) = (0, 0, Phase::Applying);
-                self.write(record)
-            }
-            Err(why) => {
-                (self.tell)(&format!(
-                    "{} is not made anew, because not all of its members are blank: {why}",
-                    record.desired.name
-                ));
-                Ok(())
-            }
-        }
-    }
-
-    /// Whether an ephemeral array that was made has come back with blank members. Inside: why they are not blank, where nothing of the array is
-    /// on them.
-    fn came_back_blank(&self, record: &Record) -> Result<Result<bool, String>, Failure> {
-        if record.desired.class != Class::Ephemeral || record.done == 0 || !self.nothing_is_there(record)? {
-            return Ok(Ok(false));
-        }
-        let members: Vec<&Member> = record.desired.members.iter().collect();
-        Ok((self.may_build)(&members, false).map(|()| true))
     }
 
     /// Whether nothing of it was ever made.
@@ -302,7 +206,7 @@ impl Keeper<'_> {
     }
 
     /// Whether nothing of what steps make on devices is there, running or not.
-    fn nothing_is_there(&self, record: &Record) -> Result<bool, Failure> {
+    pub(super) fn nothing_is_there(&self, record: &Record) -> Result<bool, Failure> {
         for step in &record.desired.build.steps {
             if step.undo.as_ref().is_some_and(destroys) && self.is_there(record, step)? {
                 return Ok(false);
@@ -350,7 +254,7 @@ impl Keeper<'_> {
     }
 
     /// Does every step that does not stand; how many.
-    fn make(&self, record: &mut Record, by: By) -> Result<usize, Failure> {
+    pub(super) fn make(&self, record: &mut Record, by: By) -> Result<usize, Failure> {
         let mut count = 0;
         let mut index = 0;
         let mut made = Vec::new();
@@ -582,7 +486,7 @@ impl Keeper<'_> {
 
 /// Who has an array be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum By {
+pub(super) enum By {
     /// Somebody who has said whether what is in the way may be lost.
     Person { destroy: bool },
     /// A boot: nobody is asked, so that nothing is lost.

@@ -99,13 +99,12 @@ impl Keeper<'_> {
                 if mdadm::is_at(runner, uuid, device)? {
                     // Who starts members one by one, as they appear, leaves it so until enough are there.
                     let name = self.kernel_name(device).unwrap_or_default();
-                    let state = sys::word(&self.sys.sys.join("block").join(name).join("md/array_state"));
-                    return Ok(match state.as_deref() {
-                        Some("inactive") => {
-                            StepState::Other(format!("{device} waits for members, and does not run"))
-                        }
-                        _ => StepState::Stands,
-                    });
+                    return Ok(
+                        match sys::md::is_inactive(&self.sys.sys.join("block").join(name).join("md")) {
+                            true => StepState::Other(format!("{device} waits for members, and does not run")),
+                            false => StepState::Stands,
+                        },
+                    );
                 }
                 if let Some(name) = mdadm::broken(sys, device, members) {
                     return Ok(StepState::Other(format!(

@@ -8,6 +8,7 @@
 
 mod ahead;
 mod apply;
+mod boot;
 mod copies;
 mod files;
 mod grow;

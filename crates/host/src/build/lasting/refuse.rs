@@ -6,7 +6,6 @@ use super::{Failure, Keeper, StepState};
 use crate::build::{Differs, lvm, mdadm, run, undo};
 use ebbtide_model::plan::build::{BuildAction, BuildStep, BuildUndo};
 use ebbtide_provision::{Class, Member, Record};
-use std::path::Path;
 
 impl Keeper<'_> {
     /// What there is of the step at `index`. Of content that was begun here and not confirmed its own checker says whether it is whole: one
@@ -201,7 +200,7 @@ impl Keeper<'_> {
         };
         let carries = |name: &String| {
             let device = format!("/dev/{name}");
-            let is_there = self.sys.at(Path::new(&device)).exists();
+            let is_there = self.is_there_at(&device);
             let unseen = || Some(format!("{device} does not run, so that what it carries cannot be told"));
             if is_there { undo::carries(&self.sys, self.runner, &device) } else { unseen() }
         };

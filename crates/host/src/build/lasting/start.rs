@@ -7,7 +7,6 @@ use crate::build::{lvm, mdadm, undo};
 use ebbtide_model::plan::build::{BuildStep, BuildUndo};
 use ebbtide_provision::copies::{Superblock, apart};
 use ebbtide_provision::{Class, Member, Record, can_lose};
-use std::path::Path;
 
 impl Keeper<'_> {
     /// The members that the array with `uuid`, which `step` makes, is started from; none where none carries it.
@@ -49,21 +48,12 @@ impl Keeper<'_> {
                 && !of_it.any(|member| is_behind(&member.path))
         };
         let is_enough = can_lose(&record.desired.layout, &works).is_some();
-        let name = &record.desired.name;
         // One that waits for its members has those that are there.
         let waiting = mdadm::arrays(&self.sys, self.runner, uuid)?;
         let stop: String = waiting.iter().map(|array| format!("mdadm --stop /dev/{array} && ")).collect();
-        let on = match (is_enough, record.desired.class) {
-            (true, _) => format!(
-                "Or go on without: `{stop}mdadm --assemble --run {device} --uuid={uuid} {}`, and then run this again; what only the missing may have is \
-                 lost then",
-                there.iter().filter(|path| !is_behind(path)).copied().collect::<Vec<_>>().join(" ")
-            ),
-            (false, Class::Persistent) => format!("Or take {name} out of this host with `ebb undo {name}`"),
-            (false, Class::Ephemeral) => format!(
-                "It is made anew only where all members are blank. Or take {name} out of this host with `ebb undo {name}`"
-            ),
-        };
+        let members: Vec<&str> = there.iter().filter(|path| !is_behind(path)).copied().collect();
+        let command = format!("{stop}mdadm --assemble --run {device} --uuid={uuid} {}", members.join(" "));
+        let on = ways_on(record, is_enough, &command);
         Err(Failure::Refused(format!(
             "{device} is not started: {}{}. Bring {} back and run this again. {on}",
             what.join(", and "),
@@ -94,17 +84,15 @@ impl Keeper<'_> {
         let what: Vec<String> = missing.iter().map(|member| self.why_missing(member)).collect();
         let works = |volume: usize| missing.iter().all(|member| member.volume != volume);
         let can_lose = can_lose(&record.desired.layout, &works);
-        if can_lose.is_none() && missing.iter().all(|member| self.sys.at(Path::new(&member.path)).exists()) {
+        if can_lose.is_none() && missing.iter().all(|member| self.is_there_at(&member.path)) {
             // LVM starts nothing of it: its data are lost.
             return Ok(());
         }
-        let on = match can_lose {
-            Some(_) => format!(
-                "Or go on without: `lvchange --activate y --activationmode degraded {volume}`, and then run this again; what only the missing may have is \
-                 lost then"
-            ),
-            None => format!("Or take {0} out of this host with `ebb undo {0}`", record.desired.name),
-        };
+        let on = ways_on(
+            record,
+            can_lose.is_some(),
+            &format!("lvchange --activate y --activationmode degraded {volume}"),
+        );
         Err(Failure::Refused(format!(
             "/dev/{volume} is not activated: {}. Bring {} back and run this again. {on}",
             what.join(", and "),
@@ -114,7 +102,7 @@ impl Keeper<'_> {
 
     /// Whether LVM names a device that is there.
     fn is_a_device(&self, path: &str) -> bool {
-        path.starts_with('/') && self.sys.at(Path::new(path)).exists()
+        path.starts_with('/') && self.is_there_at(path)
     }
 
     /// Of arrays whose members were run without each other: the step, and both sides in words. What only one side has is nowhere else.
@@ -155,11 +143,25 @@ impl Keeper<'_> {
     fn why_missing(&self, member: &Member) -> String {
         let Member { name, path, .. } = member;
         let why = match undo::carries(&self.sys, self.runner, path) {
-            _ if !self.sys.at(Path::new(path)).exists() => format!("there is no {path}"),
+            _ if !self.is_there_at(path) => format!("there is no {path}"),
             Some(what) => format!("{what}, and nothing of the array"),
             None => format!("{path} is blank"),
         };
         format!("volume {name}{} is missing ({why})", on_host(member))
+    }
+}
+
+/// What can be done but bringing the missing members back: where what is there `is_enough`, `command` goes on without them.
+fn ways_on(record: &Record, is_enough: bool, command: &str) -> String {
+    let name = &record.desired.name;
+    match (is_enough, record.desired.class) {
+        (true, _) => format!(
+            "Or go on without: `{command}`, and then run this again; what only the missing may have is lost then"
+        ),
+        (false, Class::Persistent) => format!("Or take {name} out of this host with `ebb undo {name}`"),
+        (false, Class::Ephemeral) => format!(
+            "It is made anew only where all members are blank. Or take {name} out of this host with `ebb undo {name}`"
+        ),
     }
 }
 

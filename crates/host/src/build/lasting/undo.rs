@@ -219,7 +219,7 @@ impl Keeper<'_> {
             // Of what was cut off while it was made, or erased, some is missing, and nobody has used it.
             let made_by = below.unwrap_or(index);
             let is_cut_off = record.begun > made_by && record.done <= made_by;
-            if is_cut_off && written(undo).iter().all(|path| self.sys.at(Path::new(path)).exists()) {
+            if is_cut_off && written(undo).iter().all(|path| self.is_there_at(path)) {
                 continue;
             }
             undone.left.push(format!(
@@ -350,7 +350,7 @@ impl Keeper<'_> {
         (self.boundary)();
         let outcome = match undo {
             // Its content is only there while it runs.
-            BuildUndo::WipeContent { device, .. } if !self.sys.at(Path::new(device)).exists() => {
+            BuildUndo::WipeContent { device, .. } if !self.is_there_at(device) => {
                 return Ok(false);
             }
             BuildUndo::RemoveDirectory(path) => match self.put_back_here(undo) {

@@ -2,7 +2,7 @@
 use ebbtide_model::catalog::Catalog;
 use ebbtide_model::units::Bytes;
 
-pub fn target(text: &str) {
+pub(crate) fn target(text: &str) {
     let mut catalog = Catalog::default();
     let read = Catalog::import(text).map(|file| file.to_toml());
     let toml = read.as_deref().unwrap_or(text);

@@ -3,7 +3,7 @@ use ebbtide_analysis::analyse;
 use ebbtide_formats::import;
 use ebbtide_model::units::UnixTime;
 
-pub fn target(text: &str) {
+pub(crate) fn target(text: &str) {
     for imported in import::parse(text).unwrap_or_default() {
         let session = import::session(imported, "id".to_owned(), "0", UnixTime::EPOCH);
         let _ = analyse(&session);

@@ -1,4 +1,4 @@
 //! Logs of iostat, as text and as JSON.
-pub fn target(text: &str) {
+pub(crate) fn target(text: &str) {
     let _ = ebbtide_formats::iostat::parse(text);
 }

@@ -18,6 +18,6 @@ impl JobFileContext for Nothing {
     }
 }
 
-pub fn target(text: &str) {
+pub(crate) fn target(text: &str) {
     let _ = jobfile::parse(text, "fuzz.fio", &[], &Nothing);
 }

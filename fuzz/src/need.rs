@@ -3,7 +3,7 @@ use ebbtide_experiment::{NoFiles, NoTrace, parse_need, parse_with};
 use ebbtide_model::catalog::Catalog;
 use ebbtide_plan::{candidates, experiment, short_of};
 
-pub fn target(text: &str) {
+pub(crate) fn target(text: &str) {
     let catalog = Catalog::builtin();
     let need = match parse_need(text, "need.toml", catalog, &|_, _| Err(NoTrace::File("none".to_owned()))) {
         Ok(need) => need,
@@ -17,6 +17,10 @@ pub fn target(text: &str) {
     for candidate in fit.take(2) {
         let text = experiment(candidate, &need);
         let parsed = parse_with(&text, "plan.toml", catalog, &NoFiles);
-        assert!(parsed.is_ok(), "{text}\n{}", parsed.map_or_else(|errors| errors.to_string(), |_| String::new()));
+        assert!(
+            parsed.is_ok(),
+            "{text}\n{}",
+            parsed.map_or_else(|errors| errors.to_string(), |_| String::new())
+        );
     }
 }

@@ -6,7 +6,7 @@ fn driven(text: &str) -> bool {
     text.replace(['\n', '\t'], "").contains(is_control)
 }
 
-pub fn target(text: &str) {
+pub(crate) fn target(text: &str) {
     assert!(!driven(&escape(text)) && !one_line(text).contains(is_control));
     let value = serde_json::json!({ text: [text] });
     assert!(!driven(&json(&value)));

@@ -69,7 +69,7 @@ fn root() -> &'static Path {
     })
 }
 
-pub fn target(text: &str) {
+pub(crate) fn target(text: &str) {
     let root = root();
     let mut lines = text.lines();
     for place in PLACES {

@@ -1,8 +1,8 @@
 //! What the kernel, udev and blkid say of devices.
-use ebbtide_model::observe::diskstats;
 use ebbtide_host::probe::{signature, tables};
+use ebbtide_model::observe::diskstats;
 
-pub fn target(text: &str) {
+pub(crate) fn target(text: &str) {
     for line in diskstats::lines(text) {
         let _ = line.counters.to_use();
     }

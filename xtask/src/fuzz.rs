@@ -20,9 +20,10 @@ const TARGETS: [&str; 11] = [
     "shown",
 ];
 const SECONDS: u32 = 10;
-const SECONDS_OF_ALL: u32 = 60;
-/// What the runs leave: new inputs, logs and temporary files. The corpus that is committed stays small.
-const SCRATCH: &str = "fuzz/target/scratch";
+/// What runs leave: new inputs, logs and temporary files. The corpus that is committed stays small.
+const SCRATCH: &str = "target/fuzz/scratch";
+/// Where all is built with [`INSTRUMENTED`].
+const BUILT: &str = "target/fuzz";
 /// What libFuzzer needs to see which branches an input takes and what it is compared with (LLVM's SanitizerCoverage). No address
 /// sanitizer: the code below the targets is safe Rust.
 const INSTRUMENTED: (&str, &str) = (
@@ -43,9 +44,9 @@ pub struct Options {
 }
 
 impl Options {
-    /// Every target: for a moment, or as long as `all` tests have time.
-    pub fn whole(all: bool) -> Self {
-        Options { seconds: if all { SECONDS_OF_ALL } else { SECONDS }, targets: Vec::new() }
+    /// Every target, for a minute.
+    pub fn whole() -> Self {
+        Options { seconds: 60, targets: Vec::new() }
     }
 }
 
@@ -59,7 +60,10 @@ fn host() -> Result<String, String> {
 
 /// Builds the program of all targets.
 pub fn build() -> Result<Step, String> {
-    let arguments = format!("build --release --manifest-path fuzz/Cargo.toml --target {}", host()?);
+    let arguments = format!(
+        "build --profile fuzz --package ebbtide-fuzz --features libfuzzer --target-dir {BUILT} --target {}",
+        host()?
+    );
     Ok(Step::cargo("fuzz targets", &arguments).with(INSTRUMENTED))
 }
 
@@ -69,7 +73,7 @@ pub fn run(Options { seconds, mut targets }: Options) -> Result<(), String> {
         targets.extend(TARGETS.map(str::to_owned));
     }
     run_all(&[build()?])?;
-    let program = format!("fuzz/target/{}/release/ebbtide-fuzz", host()?);
+    let program = format!("{BUILT}/{}/fuzz/ebbtide-fuzz", host()?);
     side_by_side(targets, processors(), |target| one(&program, &target, seconds).err().into_iter().collect())
 }
 

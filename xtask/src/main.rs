@@ -52,7 +52,7 @@ enum Command {
     Md(Passed),
     /// How often verdicts are right on cases whose truth is known: writes docs/verdict-accuracy.md
     Verdicts(Passed),
-    /// setup, check, unit, root, browser, lab and fuzz
+    /// setup, check, unit, root, browser and lab
     Test {
         /// With what takes long: every state with every way to write, every kill, guests under emulation, a minute of fuzzing a target
         #[arg(long)]
@@ -133,12 +133,12 @@ fn clippy() -> Vec<Step> {
 /// Tests that plain `cargo test` leaves out, in cargo's words.
 const BY_NAME: &str = "--test browser --test lab";
 
-/// All tests. Clippy and the fuzz targets are built when nothing else wants a processor: beside what judges real time, which
+/// All tests. Clippy, and the fuzz targets of `all`, have a processor when nothing else wants it: beside what judges real time, which
 /// nothing else is beside, and then beside all other tests. Of these, what takes long begins first, beside what waits much.
 fn every_test(all: bool) -> Result<(), String> {
     quick_check()?;
     let tests = Tests::build(&["--tests", BY_NAME])?;
-    let idle = clippy().into_iter().chain([fuzz::build()?]).map(|step| step.behind()).collect();
+    let idle = clippy().into_iter().chain(all.then(fuzz::build).transpose()?).map(Step::behind).collect();
     let mut chains = vec![guests(&tests, all), root(&tests, all)];
     chains.extend(units(&tests, all));
     chains.push(browser(&tests));
@@ -155,8 +155,9 @@ fn every_test(all: bool) -> Result<(), String> {
     }
     if all {
         run_all(&each(tests.named("lab", &format!("--ignored --test-threads 1 {}", JUDGED.join(" "))), all))?;
+        fuzz::run(fuzz::Options::whole())?;
     }
-    fuzz::run(fuzz::Options::whole(all))
+    Ok(())
 }
 
 /// Builds what `targets` says in cargo's words and runs `chains` of it.

@@ -59,7 +59,7 @@ impl Step {
     fn run(&self) -> Result<(), String> {
         println!("{}", self.begins());
         let start = Instant::now();
-        let status = self.command().status().map_err(|error| self.cannot_start(&error))?;
+        let status = self.command(&[]).status().map_err(|error| self.cannot_start(&error))?;
         self.judge(status)?;
         println!("{}", self.took(start));
         Ok(())
@@ -73,17 +73,22 @@ impl Step {
         let failed = |error| format!("{}: what it says cannot be kept: {error}", self.name);
         let file = tempfile::tempfile().map_err(failed)?;
         let [out, errors] = [file.try_clone().map_err(failed)?, file.try_clone().map_err(failed)?];
-        let status = self.command().stdin(Stdio::null()).stdout(out).stderr(errors).status();
+        let shell = ["sh", "-c", TIMED, "sh"].map(str::to_owned);
+        let status = self.command(&shell).stdin(Stdio::null()).stdout(out).stderr(errors).status();
         let status = status.map_err(|error| self.cannot_start(&error))?;
         let mut said = vec![0; file.metadata().map_err(failed)?.len() as usize];
         file.read_exact_at(&mut said, 0).map_err(failed)?;
-        println!("{}\n{}{}", self.begins(), String::from_utf8_lossy(&said), self.took(start));
+        let said = String::from_utf8_lossy(&said);
+        let (said, times) = said.trim_end().rsplit_once('\n').unwrap_or_default();
+        println!("{}\n{said}\n{}, {:.0} s of a processor", self.begins(), self.took(start), seconds(times));
         self.judge(status)
     }
 
-    fn command(&self) -> Command {
-        let mut command = Command::new(&self.command[0]);
-        command.args(&self.command[1..]).envs(self.variables.clone()).current_dir(&self.directory);
+    /// The program, started by another where `before` says so.
+    fn command(&self, before: &[String]) -> Command {
+        let words: Vec<&String> = before.iter().chain(&self.command).collect();
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).envs(self.variables.clone()).current_dir(&self.directory);
         command
     }
 
@@ -105,6 +110,18 @@ impl Step {
             false => Err(format!("{}: {} ended with {status}", self.name, self.command.join(" "))),
         }
     }
+}
+
+/// Runs what it is given, says last what time processors had for that, and ends as it did.
+const TIMED: &str = r#""$@"; status=$?; times; exit $status"#;
+
+/// The seconds of a line of the shell's `times`, as in `1m2.50s 0m3.00s`.
+fn seconds(times: &str) -> f64 {
+    let one = |time: &str| {
+        let (minutes, seconds) = time.strip_suffix('s')?.split_once('m')?;
+        Some(60.0 * minutes.parse::<f64>().ok()? + seconds.parse::<f64>().ok()?)
+    };
+    times.split_whitespace().filter_map(one).sum()
 }
 
 /// Runs `steps` in order and stops at the first that fails.

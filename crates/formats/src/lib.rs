@@ -8,4 +8,5 @@ pub mod bonnie;
 pub mod fio;
 pub mod import;
 pub mod iostat;
+mod pasted;
 pub mod trace;

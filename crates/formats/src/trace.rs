@@ -186,7 +186,9 @@ fn block(mean: f64) -> Bytes {
 }
 
 fn from_iostat(text: &str, device: Option<&str>) -> Result<Recorded, TraceError> {
-    let reports = iostat::parse(text).map_err(|_| TraceError::Unknown)?;
+    // sar has minutes in a report, and does not tell reads from writes.
+    let log = iostat::parse(text).ok().filter(|log| log.since_boot).ok_or(TraceError::Unknown)?;
+    let reports = log.reports;
     let names: BTreeSet<&str> =
         reports.iter().flat_map(|report| &report.devices).map(|row| row.device.as_str()).collect();
     let all = || names.iter().copied().collect::<Vec<_>>().join(", ");

@@ -16,8 +16,8 @@ use std::process::ExitCode;
 /// Print the full reasoning behind verdicts, or analyse an iostat log
 ///
 /// With a session: every figure behind each verdict, what it was compared with, and why each other cause was ruled out.
-/// With --iostat: reads the output of `iostat -x`, as text (any version, also with -m, -k or -h) or JSON, finds the
-/// members of an array in it, and names the one that differs from its siblings.
+/// With --iostat: reads the output of `iostat -x` or `sar -d`, as text (any version, also with -m, -k or -h, and as mails and
+/// tickets leave it) or JSON, finds the members of an array in it, and names the one that differs from its siblings.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
     /// Session id, the beginning of one, or `last`
@@ -25,7 +25,7 @@ pub struct ExplainArgs {
     session: String,
     /// Only this design
     design: Option<String>,
-    /// Log of `iostat -x`; - for standard input
+    /// Log of `iostat -x` or `sar -d`; - for standard input
     #[arg(long, value_name = "FILE")]
     iostat: Option<PathBuf>,
     /// Members of the array, if they cannot be found from the log
@@ -88,16 +88,16 @@ fn log(path: &Path, args: &ExplainArgs, globals: &Globals) -> Result<ExitCode, C
         )));
     }
     let text = read(path).map_err(|e| CliError::Failed(format!("{}: {e}", path.shown())))?;
-    let reports = iostat::parse(&text).map_err(|e| CliError::Failed(format!("{}: {e}", path.shown())))?;
+    let log = iostat::parse(&text).map_err(|e| CliError::Failed(format!("{}: {e}", path.shown())))?;
     if let Some(unknown) =
-        members.iter().find(|m| !reports.iter().any(|r| r.devices.iter().any(|d| d.device == **m)))
+        members.iter().find(|m| !log.reports.iter().any(|r| r.devices.iter().any(|d| d.device == **m)))
     {
         return Err(CliError::Usage(format!(
             "--members: there is no device `{unknown}` in {}",
             path.shown()
         )));
     }
-    let explanation = iostat::explain(&reports, members, args.all_reports);
+    let explanation = iostat::explain(&log, members, args.all_reports);
     let value = serde_json::json!({ "schema": "ebbtide.explain-iostat/1", "explanation": explanation });
     views::answer(globals.json, &value, &view::iostat(&explanation))
 }

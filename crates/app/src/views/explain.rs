@@ -65,6 +65,12 @@ pub fn iostat(explanation: &Explanation) -> String {
         (false, 1) => ". If it is iostat's first and iostat ran without -y, it holds the means since boot.\n",
         (false, _) => ".\n",
     });
+    for note in &explanation.notes {
+        let _ = writeln!(text, "Note: {note}.");
+    }
+    for (volume, array) in &explanation.stands_on {
+        let _ = writeln!(text, "{volume} stands on {array}: what it moved is what {array} moved.");
+    }
     for array in &explanation.arrays_without_members {
         let _ = match explanation.carried_by_one.get(array) {
             Some(device) => writeln!(
@@ -95,6 +101,10 @@ pub fn iostat(explanation: &Explanation) -> String {
 /// Up to this many devices have a sentence of their own.
 const MOST_ALONE: usize = 8;
 
+/// Where a limit may be, and how it is found.
+const LIMITS: &str = "of the volume (what was ordered), of the host (`cat /sys/fs/cgroup/**/io.max`, the hypervisor), or of the load itself \
+                      (fio's rate_iops). More of the load tells: where requests wait longer and no more complete, it is a limit.";
+
 /// What is to be said of devices by themselves.
 fn alone(explanation: &Explanation) -> String {
     let mut text = String::new();
@@ -110,12 +120,14 @@ fn alone(explanation: &Explanation) -> String {
 fn of_device(device: &SingleDevice, reports: usize) -> String {
     let MemberFigures { name, requests_per_second: rate, queue, .. } = &device.figures;
     let wait = device.figures.await_ms.unwrap_or_default();
-    let busy = device.figures.util.unwrap_or_default().min(1.0) * 100.0;
+    let busy =
+        device.figures.util.map(|util| format!("busy {:.0}% of the time with ", util.min(1.0) * 100.0));
+    let busy = busy.unwrap_or_default();
     let seen =
         if reports > 1 { format!(" (in {} of {reports} reports)", device.in_reports) } else { String::new() };
     let mut text = match device.state {
         State::Saturated => format!(
-            "{name} is saturated: busy {busy:.0}% of the time with {queue:.1} requests queued{seen}. It completes one every {} ms, \
+            "{name} is saturated: {busy}{queue:.1} requests queued{seen}. It completes one every {} ms, \
              yet each takes {wait:.1} ms: most of that is waiting, and more requests would only wait longer.",
             if device.each_ms < 1.0 {
                 format!("{:.3}", device.each_ms)
@@ -131,12 +143,20 @@ fn of_device(device: &SingleDevice, reports: usize) -> String {
             "{name} takes {wait:.1} ms for a request with hardly any other queued (queue {queue:.2}){seen}: each request is slow \
              on its own, as on a disk that seeks far, or behind a network or a throttle."
         ),
+        State::Steady => format!("{name} has {queue:.1} requests in flight that take {wait:.2} ms each."),
     };
     if let Some((short, long)) = device.whatever_queue {
         let _ = write!(text, " Its rate is the same with {short:.1} and with {long:.1} requests queued.");
     }
     if device.same_rate {
-        let _ = write!(text, " It does {rate:.0} requests/s in every report, which suggests a set limit.");
+        let _ = write!(
+            text,
+            " It does {rate:.0} requests/s in every report, which suggests a set limit: {}",
+            match device.state {
+                State::Saturated => "of the volume, or what somebody set for it.",
+                _ => LIMITS,
+            }
+        );
     }
     text
 }
@@ -180,6 +200,12 @@ fn of_group(group: &Group, reports: usize) -> String {
         );
     }
     text.push('\n');
+    if let Some(rate) = group.same_rate {
+        let _ = writeln!(
+            text,
+            "Each does {rate:.0} requests/s in every report, which suggests a set limit: {LIMITS}"
+        );
+    }
     for (outlier, seen) in group.outliers.iter().zip(&group.in_reports) {
         text.push_str(&of_outlier(outlier, *seen, reports));
     }
@@ -190,6 +216,12 @@ fn of_group(group: &Group, reports: usize) -> String {
             spared.name,
             spared.reason(),
             spared.because.join("; ")
+        );
+    }
+    if !group.spared.is_empty() {
+        text.push_str(
+            "What would tell: more reports (`iostat -xy 1 60`); the sizes of requests (rareq-sz, wareq-sz) beside those that the program asks \
+             for, and merges; the same devices under another load (`ebb attribute` measures each alone).\n",
         );
     }
     if group.outliers.is_empty() && group.spared.is_empty() {
@@ -210,7 +242,13 @@ fn of_outlier(outlier: &Outlier, seen: usize, reports: usize) -> String {
         Difference::Slow => format!(
             "{name} is the slow member: {reason} (median of its siblings).{often}\n\
              It does no more work than they do but takes longer for each request, and the array waits for it.\n\
-             Replace the volume, or remove it and measure the array without it.\n"
+             {}\n",
+            if reports > 1 {
+                "Replace the volume, or remove it and measure the array without it."
+            } else {
+                "One report is a moment or a mean since boot: record `iostat -xy 1 60` while it is slow. If it is the same one, replace \
+                 the volume, or remove it and measure the array without it."
+            }
         ),
         Difference::Busy => format!(
             "{name} does most of the work: {reason} (median of its siblings).{often}\n\

@@ -40,7 +40,7 @@ fn what_cannot_be_explained_says_why() {
         .write_stdin("hello")
         .assert()
         .code(1)
-        .stderr(contains("no iostat report").and(contains("Device")));
+        .stderr(contains("no report of iostat").and(contains("Device")));
 }
 
 #[test]
@@ -121,6 +121,40 @@ fn idle_members_are_named_and_the_slow_one_too() {
 #[test]
 fn a_healthy_array_beside_a_root_has_its_own_members_only() {
     insta::assert_snapshot!(recorded("md0-and-root.txt", &[]));
+}
+
+/// What the log does not tell is said with what would.
+#[test]
+fn an_answer_says_what_was_skipped_and_what_to_look_at_next() {
+    let head = "Device r/s rkB/s r_await w/s wkB/s w_await aqu-sz %util\n";
+    let row = |name: &str, wait: f64, queue: f64, util: f64| {
+        format!("{name} 900.00 3600.00 {wait:.2} 0.00 0.00 0.00 {queue:.2} {util:.2}\n")
+    };
+    let explained = |log: String, said: &[&str], not_said: &str| {
+        let output = ebb(&["explain", "--iostat", "-"]).write_stdin(log).output().expect("it runs");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        said.iter().for_each(|said| assert!(text.contains(said), "{said}: {text}"));
+        assert!(!text.contains(not_said), "{text}");
+    };
+    let fast = [row("sda", 0.5, 0.45, 36.0), row("sdb", 0.5, 0.45, 36.0)].concat();
+    let marked = format!("{head}{fast}==> {}", row("sdc", 20.0, 18.0, 100.0));
+    explained(
+        marked,
+        &["text in front of 1 row is skipped, as `==>` before sdc", "sdc is the slow member", "iostat -xy 1 60"],
+        "Note: line",
+    );
+    let as_busy = format!("{head}{fast}{}", row("sdc", 5.0, 4.5, 36.0));
+    explained(as_busy, &["it is busy no longer than they are", "What would tell: more reports"], "slow member");
+    let wrong = format!("{head}{}", row("sdc", 30.0, 27.0, 151.0));
+    explained(wrong, &["%util is up to 151.0 for sdc", "sdc is saturated: 27.0 requests queued"], "100%");
+    let on_md = format!(
+        "{head}{fast}{}{}",
+        row("md0", 0.5, 0.9, 0.0).replace("900.00 3600.00", "1800.00 7200.00"),
+        row("vg0-db", 0.5, 0.9, 50.0).replace("900.00 3600.00", "1800.00 7200.00")
+    );
+    explained(on_md, &["vg0-db stands on md0", "the members of md0"], "linear");
+    let limited = format!("{head}{}\n", row("sdc", 3.0, 2.7, 80.0)).repeat(4);
+    explained(limited, &["900 requests/s in every report, which suggests a set limit", "io.max"], "saturated");
 }
 
 /// A simulated session: the reasoning names every rule, as a verdict or as ruled out.

@@ -1,10 +1,13 @@
 //! Groups devices of a log into arrays and compares their members.
 
 use super::device::{self, SingleDevice};
-use super::{IostatReport, IostatRow};
-use ebbtide_analysis::observe::outlier::{LEAST_REQUESTS, MemberFigures, Outlier, Spared, outliers, spared};
+use super::grouping::{self, EQUAL, Found, is_leaf};
+use super::{IostatReport, IostatRow, Log};
+use ebbtide_analysis::observe::outlier::{
+    Difference, LEAST_REQUESTS, MemberFigures, Outlier, Spared, outliers, spared,
+};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Figures of one log, and what stands out in them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -19,8 +22,12 @@ pub struct Explanation {
     pub arrays_without_members: Vec<String>,
     /// Of these, those all of whose bytes went to one device, with it.
     pub carried_by_one: BTreeMap<String, String>,
+    /// Volumes that stand on another array, with it.
+    pub stands_on: BTreeMap<String, String>,
     /// Devices of which the log says something by themselves, the longest queue first.
     pub devices: Vec<SingleDevice>,
+    /// What of the log was skipped or cannot be right.
+    pub notes: Vec<String>,
 }
 
 /// Members of an array, or devices taken for them.
@@ -38,6 +45,8 @@ pub struct Group {
     pub in_reports: Vec<usize>,
     /// Members that wait far longer than their siblings and are not called slow, with what speaks against it.
     pub spared: Vec<Spared>,
+    /// Requests per second that each member completed in every report.
+    pub same_rate: Option<f64>,
 }
 
 /// Why devices are taken for members of one array.
@@ -54,64 +63,98 @@ pub enum Grouping {
     Assumed,
 }
 
-/// Members' bytes agree with the array's within this: the kernel counts an array's requests when they begin and a
-/// member's when they end, and iostat rounds.
-const ADD_UP: f64 = 0.03;
-/// Members of a striped array do equal work within this.
-const EQUAL: f64 = 0.25;
-
-/// Devices of equal work do at least this share of what the median of those does that add up.
-const PEER: f64 = 0.5;
 /// Mean requests in flight below which a device is idle.
 const IDLE_QUEUE: f64 = 0.05;
 /// Share of the time with a request in flight below which it is.
 const IDLE_UTIL: f64 = 0.02;
 
+/// A member that is busy for no larger share of the time than this many times its siblings' is not the one that takes longer.
+const AS_BUSY: f64 = 1.1;
+/// Near all of the time, that share says nothing of this.
+const ALL_THE_TIME: f64 = 0.95;
+/// A share of the time above this is not explained by iostat's interval, which is not quite that of the counters.
+const MOST_UTIL: f64 = 1.10;
+
 /// Explains a log. `members` names the members of the array where the user knows them; a log that was recorded with
 /// -y has `every_report` compared, any other all but the first of several.
-pub fn explain(reports: &[IostatReport], members: &[String], every_report: bool) -> Explanation {
-    let first_left_out = reports.len() > 1 && !every_report;
-    let compared = if first_left_out { &reports[1..] } else { reports };
+pub fn explain(log: &Log, members: &[String], every_report: bool) -> Explanation {
+    let first_left_out = log.reports.len() > 1 && log.since_boot && !every_report;
+    let (compared, notes) = believed(&log.reports[usize::from(first_left_out)..]);
+    let compared = compared.as_slice();
     let means = means(compared);
     // An interval of iostat is at least one second.
     let seconds = compared.len() as f64;
-    let groups: Vec<Group> = groups(&means, members, seconds)
-        .into_iter()
-        .map(|(grouping, indices)| {
-            let all: Vec<MemberFigures> = indices.iter().map(|i| means[*i].figures()).collect();
-            let (members, idle) = working(all, seconds);
-            let outliers = outliers(&members, seconds);
-            let in_reports = outliers.iter().map(|o| reports_with(compared, &members, o)).collect();
-            let spared = spared(&members, seconds);
-            Group { grouping, members, idle, outliers, in_reports, spared }
-        })
-        .collect();
-    let found = |name: &str| {
-        groups.iter().any(|g| match &g.grouping {
-            Grouping::Given => true,
-            Grouping::AddUp(array) | Grouping::Mirror(array) => array == name,
-            Grouping::Assumed => false,
-        })
-    };
-    let active = means.iter().filter(|r| is_array(&r.device) && r.requests() > 0.0);
-    let without: Vec<&IostatRow> = active.filter(|r| !found(&r.device)).collect();
     let leaves: Vec<usize> = (0..means.len()).filter(|i| is_leaf(&means, *i)).collect();
-    let carried = |array: &&IostatRow| Some((array.device.clone(), carrier(&means, array, &leaves)?));
-    let carried_by_one = without.iter().filter_map(carried).collect();
-    let arrays_without_members = without.iter().map(|r| r.device.clone()).collect();
+    let (found, groups) = groups(&means, &leaves, members, seconds);
+    let of_group = |(grouping, indices): (Grouping, Vec<usize>)| {
+        let all: Vec<MemberFigures> = indices.iter().map(|i| means[*i].figures()).collect();
+        let (members, idle) = working(all, seconds);
+        let mut spared = spared(&members, seconds);
+        let mut outliers = outliers(&members, seconds);
+        outliers.retain(|outlier| {
+            let because = busy_no_longer(outlier);
+            let figures = outlier.figures.clone();
+            spared.extend(because.iter().map(|because| Spared {
+                name: outlier.name.clone(),
+                figures: figures.clone(),
+                because: vec![because.clone()],
+            }));
+            because.is_none()
+        });
+        let in_reports = outliers.iter().map(|o| reports_with(compared, &members, o)).collect();
+        let same_rate = device::same_rate(members.iter().map(|m| m.name.as_str()), compared);
+        Group { grouping, members, idle, outliers, in_reports, spared, same_rate }
+    };
+    let groups: Vec<Group> = groups.into_iter().map(of_group).collect();
     let mut devices: Vec<SingleDevice> =
         leaves.iter().filter_map(|i| device::judge(&means[*i], compared)).collect();
     // An array gives its members the same number of requests, whatever holds them back.
     devices.iter_mut().for_each(|device| device.same_rate &= !shares_rate(&groups, &device.figures));
+    devices.retain(|device| device.state != device::State::Steady || device.same_rate);
     devices.sort_by(|a, b| b.figures.queue.total_cmp(&a.figures.queue));
     Explanation {
         reports: compared.len(),
         first_left_out,
         groups,
-        arrays_without_members,
-        carried_by_one,
+        arrays_without_members: found.without.into_iter().chain(found.carried.keys().cloned()).collect(),
+        carried_by_one: found.carried,
+        stands_on: found.stands_on,
         devices,
+        notes: log.notes.iter().cloned().chain(notes).collect(),
     }
+}
+
+/// The reports without what cannot be right, and what that was.
+fn believed(reports: &[IostatReport]) -> (Vec<IostatReport>, Option<String>) {
+    let mut reports = reports.to_vec();
+    let (mut names, mut most): (BTreeSet<String>, f64) = (BTreeSet::new(), 0.0);
+    for row in reports.iter_mut().flat_map(|report| &mut report.devices) {
+        if let Some(util) = row.util.take_if(|util| *util > MOST_UTIL) {
+            names.insert(row.device.clone());
+            most = most.max(util);
+        }
+    }
+    let note = format!(
+        "%util is up to {:.1} for {}: no device is busy for more than all of the time, so the kernel's counter is wrong; it is left out, \
+         and waits and queues are judged instead",
+        most * 100.0,
+        names.into_iter().collect::<Vec<_>>().join(", ")
+    );
+    (reports, (most > 0.0).then_some(note))
+}
+
+/// Why a member that waits longer is not the one that takes longer: it is busy for the same share of the time, and that is no
+/// more than its siblings need for the same work. Were each request longer, fewer would fit in.
+fn busy_no_longer(outlier: &Outlier) -> Option<String> {
+    let util = outlier.figures.iter().find(|figure| figure.what == "util")?;
+    let same = util.value < ALL_THE_TIME * 100.0 && util.value <= util.siblings * AS_BUSY;
+    (outlier.difference == Difference::Slow && same).then(|| {
+        format!(
+            "it is busy no longer than they are ({:.1}% of the time against {:.1}%) for the same work, so its requests wait for each other: \
+             they come in bunches, or are split above it",
+            util.value, util.siblings
+        )
+    })
 }
 
 /// Whether a sibling of the device in one of these groups does as many requests per second.
@@ -124,17 +167,6 @@ fn shares_rate(groups: &[Group], device: &MemberFigures) -> bool {
     groups.iter().any(|group| {
         group.members.iter().any(|m| m.name == device.name) && group.members.iter().any(|m| near(&m))
     })
-}
-
-/// The one device that carries all of an array's bytes, where no other does.
-fn carrier(rows: &[IostatRow], array: &IostatRow, leaves: &[usize]) -> Option<String> {
-    let mut alike = leaves.iter().map(|i| &rows[*i]).filter(|row| same_bytes(row.bytes(), array.bytes()));
-    alike.next().filter(|_| alike.next().is_none()).map(|row| row.device.clone())
-}
-
-/// Whether bytes are the same as far as iostat tells.
-fn same_bytes(a: f64, b: f64) -> bool {
-    (a - b).abs() <= ADD_UP * b.max(1.0)
 }
 
 /// Those that worked, and the names of those that did nothing, where at least two worked: beside many that are idle each that
@@ -199,88 +231,24 @@ fn means(reports: &[IostatReport]) -> Vec<IostatRow> {
         .collect()
 }
 
-fn is_array(name: &str) -> bool {
-    ["md", "dm-", "drbd"].iter().any(|prefix| name.starts_with(prefix))
-}
-
-fn groups(rows: &[IostatRow], given: &[String], seconds: f64) -> Vec<(Grouping, Vec<usize>)> {
+/// The members that are named, or what stands on what, and where that is not known those that look like members.
+fn groups(
+    rows: &[IostatRow],
+    leaves: &[usize],
+    given: &[String],
+    seconds: f64,
+) -> (Found, Vec<(Grouping, Vec<usize>)>) {
     if !given.is_empty() {
         let indices = given.iter().filter_map(|name| rows.iter().position(|r| r.device == *name));
-        return vec![(Grouping::Given, indices.collect())];
+        return (Found::default(), vec![(Grouping::Given, indices.collect())]);
     }
-    let leaves: Vec<usize> = (0..rows.len()).filter(|i| is_leaf(rows, *i)).collect();
-    let mut found: Vec<(Grouping, Vec<usize>)> = Vec::new();
-    for array in rows.iter().filter(|r| is_array(&r.device) && r.bytes() > 0.0) {
-        if let Some(group) = members_of(rows, array, &leaves) {
-            found.push(group);
-        }
-    }
-    if found.is_empty() {
-        // Unrelated disks are seldom equally busy, and idle ones always are.
+    let mut found = grouping::find(rows);
+    let mut groups = std::mem::take(&mut found.groups);
+    if groups.is_empty() || !found.without.is_empty() {
         let busy = |i: &usize| rows[*i].requests() * seconds >= LEAST_REQUESTS && rows[*i].bytes() > 0.0;
-        let busy: Vec<usize> = leaves.iter().copied().filter(busy).collect();
-        let most = busy.iter().map(|i| rows[*i].bytes()).fold(0.0, f64::max);
-        let near = |value: f64, of: f64| (value - of).abs() <= of * EQUAL;
-        let equal_to = |centre: &usize| -> Vec<usize> {
-            let (bytes, requests) = (rows[*centre].bytes(), rows[*centre].requests());
-            let equal = |i: &usize| near(rows[*i].bytes(), bytes) && near(rows[*i].requests(), requests);
-            busy.iter().copied().filter(equal).collect()
-        };
-        // Another disk may happen to move as many bytes: the most that are alike count.
-        let centres = busy.iter().filter(|i| rows[**i].bytes() >= PEER * most);
-        if let Some(equal) = centres.map(equal_to).max_by_key(Vec::len).filter(|equal| equal.len() > 1) {
-            found.push((Grouping::Assumed, equal));
-        }
+        let is_taken = |i: &usize| groups.iter().any(|(_, members)| members.contains(i));
+        let busy: Vec<usize> = leaves.iter().copied().filter(|i| busy(i) && !is_taken(i)).collect();
+        groups.extend(grouping::alike(rows, &busy).map(|equal| (Grouping::Assumed, equal)));
     }
-    found
-}
-
-/// Not an array, and not a whole disk whose partitions are in the log too.
-fn is_leaf(rows: &[IostatRow], index: usize) -> bool {
-    let Some(row) = rows.get(index).filter(|r| !is_array(&r.device)) else { return false };
-    let is_partition_of = |part: &str| {
-        let rest = part.strip_prefix(row.device.as_str()).map(|r| r.strip_prefix('p').unwrap_or(r));
-        // `sdi1` and `sdi2` are no partitions of each other; nvme1n1 is none of nvme1.
-        rest.is_some_and(|r| !r.is_empty() && r.bytes().all(|b| b.is_ascii_digit()))
-            && (part[row.device.len()..].starts_with('p')
-                || !row.device.ends_with(|c: char| c.is_ascii_digit()))
-    };
-    !rows.iter().any(|r| is_partition_of(&r.device))
-}
-
-/// Devices whose bytes add up to the array's, reads and writes each: the fewest that do, among equally busy ones, and others
-/// that do as much as these. What moves a few bytes beside them, a root's partition, would add up as well.
-fn members_of(rows: &[IostatRow], array: &IostatRow, leaves: &[usize]) -> Option<(Grouping, Vec<usize>)> {
-    let adds_up = |members: &[usize]| {
-        let sum = |of: fn(&IostatRow) -> Option<f64>| {
-            members.iter().filter_map(|i| of(&rows[*i])).sum::<f64>() - of(array).unwrap_or(0.0)
-        };
-        sum(|r| r.read_bytes).abs() + sum(|r| r.write_bytes).abs() <= ADD_UP * array.bytes().max(1.0)
-    };
-    let mut busy: Vec<usize> = leaves.iter().copied().filter(|i| rows[*i].bytes() > 0.0).collect();
-    busy.sort_by(|a, b| rows[*b].bytes().total_cmp(&rows[*a].bytes()));
-    let windows = (2..=busy.len()).flat_map(|count| busy.windows(count));
-    let best = windows.into_iter().find(|members| adds_up(members));
-    // A device that carries all of an array's bytes alone is what it rests on (dm-0 on sda3); any other beside it that
-    // moves next to nothing would add up as well.
-    let alone = carrier(rows, array, leaves).is_some();
-    if let Some(best) = best.filter(|_| !alone) {
-        let mut members = best.to_vec();
-        let usual = rows[best[best.len() / 2]].bytes();
-        for index in busy.iter().filter(|index| !best.contains(index)) {
-            members.push(*index);
-            if rows[*index].bytes() < PEER * usual || !adds_up(&members) {
-                members.pop();
-            }
-        }
-        members.sort_unstable();
-        return Some((Grouping::AddUp(array.device.clone()), members));
-    }
-    let writes = array.write_bytes.filter(|w| *w > 0.0)?;
-    let mirrored: Vec<usize> = leaves
-        .iter()
-        .copied()
-        .filter(|i| rows[*i].write_bytes.is_some_and(|w| same_bytes(w, writes)))
-        .collect();
-    (mirrored.len() > 1).then(|| (Grouping::Mirror(array.device.clone()), mirrored))
+    (found, groups)
 }

@@ -1,7 +1,10 @@
-//! Reports of `iostat -x`, old and new, as text or JSON: which member of an array stands out, from a log alone.
+//! Reports of `iostat -x` and `sar -d`, old and new, as text or JSON: which member of an array stands out, from a log alone.
 
+mod columns;
 mod device;
 mod explain;
+mod grouping;
+mod json;
 mod parse;
 #[cfg(test)]
 mod tests;
@@ -11,6 +14,17 @@ pub use explain::{Explanation, Group, Grouping, explain};
 pub use parse::parse;
 
 use ebbtide_analysis::observe::outlier::MemberFigures;
+
+/// What was read of a text.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Log {
+    /// Its reports, in order.
+    pub reports: Vec<IostatReport>,
+    /// Whether the first may hold the means since boot, as iostat's does without -y.
+    pub since_boot: bool,
+    /// What was skipped of the text, for the reader to know.
+    pub notes: Vec<String>,
+}
 
 /// One report: a block of devices over one interval.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -82,13 +96,39 @@ impl IostatRow {
 
 /// Why a text is no report of `iostat -x`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of a variant says what its fields are")]
 pub enum IostatError {
-    /// No device lines at all.
-    #[error("there is no iostat report in it: no line begins with `Device`, and it is no sysstat JSON")]
+    /// Nothing of it at all.
+    #[error(
+        "there is no report of iostat or sar in it: no header of a table of devices (`Device r/s w/s ...`), and no sysstat JSON; record `iostat -x 1`"
+    )]
     NoReport,
+    /// Figures alone.
+    #[error(
+        "line {line} has figures, but no header says what they are: paste the line that begins with `Device` too"
+    )]
+    NoHeader { line: usize },
+    /// A header and rows of another width.
+    #[error(
+        "line {line} has {figures} figures under a header of {columns} columns, and no row has as many: paste header and rows whole"
+    )]
+    NoRow { line: usize, figures: usize, columns: usize },
+    /// `iostat -c`, or sar without -d.
+    #[error("it has the processors' figures only; record `iostat -x 1`, or print `sar -d -p`")]
+    OnlyProcessors,
+    /// Of FreeBSD or Solaris.
+    #[error(
+        "it is iostat of another system than Linux, whose columns are others; sysstat's `iostat -x` is read"
+    )]
+    Foreign,
     /// Reports without waits and queues.
-    #[error("it is iostat without -x: there are no waits and queues in it; record `iostat -x 1`")]
+    #[error(
+        "it is iostat without -x: there are no waits and queues in it; record `iostat -x 1` (busybox's iostat has no -x: install sysstat, or record `ebb watch --plain`)"
+    )]
     NotExtended,
+    /// sysstat's JSON, of which no report is whole.
+    #[error("no report in this JSON of sysstat is whole ({0}); was it cut off or edited?")]
+    Damaged(String),
     /// JSON that is not sysstat's.
     #[error("it is JSON but not sysstat's: {0}")]
     Json(String),

@@ -82,7 +82,8 @@ fn main() -> ExitCode {
         Command::Check => check(),
         Command::Unit => Tests::build(&["--tests"]).and_then(|tests| {
             run_beside(vec![tests.in_real_time()], 1)?;
-            run_beside(units(&tests, false), processors())
+            let (compute, wait) = tests.plain();
+            run_beside(alone(wait.into_iter().chain(compute).collect()), processors())
         }),
         Command::Root => run_tests("--tests", |tests| vec![root(tests, false)]),
         Command::Browser => run_tests("--test browser", |tests| vec![browser(tests)]),
@@ -133,14 +134,16 @@ fn clippy() -> Vec<Step> {
 /// Tests that plain `cargo test` leaves out, in cargo's words.
 const BY_NAME: &str = "--test browser --test lab";
 
-/// All tests. Clippy, and the fuzz targets of `all`, have a processor when nothing else wants it: beside what judges real time, which
-/// nothing else is beside, and then beside all other tests. Of these, what takes long begins first, beside what waits much.
+/// All tests, and the build of the fuzz targets with `all`. What only computes has what processor is left: beside what judges real time,
+/// which nothing else is beside, and then beside all others, of which the longest begins first.
 fn every_test(all: bool) -> Result<(), String> {
     quick_check()?;
     let tests = Tests::build(&["--tests", BY_NAME])?;
-    let idle = clippy().into_iter().chain(all.then(fuzz::build).transpose()?).map(Step::behind).collect();
+    let (compute, wait) = tests.plain();
+    let idle =
+        each(compute, all).into_iter().chain(all.then(fuzz::build).transpose()?).map(Step::behind).collect();
     let mut chains = vec![guests(&tests, all), root(&tests, all)];
-    chains.extend(units(&tests, all));
+    chains.extend(alone(each(wait, all)));
     chains.push(browser(&tests));
     let judged = each(tests.in_real_time(), all);
     let (idle, judged, others) = std::thread::scope(|scope| {
@@ -170,9 +173,9 @@ fn each(steps: Vec<Step>, all: bool) -> Vec<Step> {
     steps.into_iter().map(|step| if all { step.with(("EBB_TEST_EVERY", "1")) } else { step }).collect()
 }
 
-/// Tests that need nothing, each program by itself.
-fn units(tests: &Tests, all: bool) -> Vec<Vec<Step>> {
-    each(tests.plain(), all).into_iter().map(|step| vec![step]).collect()
+/// Each step as a chain of its own.
+fn alone(steps: Vec<Step>) -> Vec<Vec<Step>> {
+    steps.into_iter().map(|step| vec![step]).collect()
 }
 
 /// Tests that need root and free loop devices; those of the door one after the other, as each uses many.

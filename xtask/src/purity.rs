@@ -4,7 +4,8 @@ use crate::pages;
 use crate::run::{cargo, output};
 
 /// The crates that touch nothing, by their directories below `crates`. Each has [`PURE_CLIPPY`].
-const PURE: &[&str] = &["model", "experiment", "sim", "analysis", "formats", "plan", "report", "provision"];
+pub const PURE: &[&str] =
+    &["model", "experiment", "sim", "analysis", "formats", "plan", "report", "provision"];
 
 /// What clippy refuses in them: one file, to which theirs are links.
 const PURE_CLIPPY: &str = "crates/model/clippy.toml";

@@ -1,5 +1,6 @@
 //! The test programs, which cargo builds. It would run them one after the other, and most of them wait much of the time.
 
+use crate::purity::PURE;
 use crate::run::{Step, cargo, processors, words};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,8 @@ pub struct Tests(Vec<Program>);
 
 impl Tests {
     /// Builds what `targets` says in cargo's words, each with all features of the workspace: of one package alone, its dependencies
-    /// would have others, and be built once more.
+    /// would have others, and be built once more. Clippy's compiler does it: `cargo clippy` would read all of it once more, for five
+    /// minutes of a processor.
     ///
     /// # Errors
     /// When it cannot be built, or cargo says of it what nobody expects.
@@ -39,6 +41,7 @@ impl Tests {
                 format!("test --workspace {targets} --no-run --message-format=json-render-diagnostics");
             let built = Command::new(cargo())
                 .args(words(&arguments))
+                .envs([("RUSTC_WORKSPACE_WRAPPER", "clippy-driver"), ("CLIPPY_ARGS", "-Dwarnings")])
                 .stderr(Stdio::inherit())
                 .output()
                 .map_err(|error| format!("cannot start cargo: {error}"))?;
@@ -55,16 +58,19 @@ impl Tests {
         IN_REAL_TIME.iter().flat_map(|name| self.named(name, "")).map(Step::ahead).collect()
     }
 
-    /// A step for each other program that cargo tests without being told its name, the longest first.
-    pub fn plain(&self) -> Vec<Step> {
+    /// A step for each other program that cargo tests without being told its name, the longest first: those that compute, and those that
+    /// wait much of the time for programs that they start.
+    pub fn plain(&self) -> (Vec<Step>, Vec<Step>) {
         let by_name = [&BY_NAME[..], &IN_REAL_TIME].concat();
         let mut programs: Vec<_> =
             self.0.iter().filter(|program| !by_name.contains(&&*program.name)).collect();
         programs
             .sort_by_key(|program| LONG.iter().position(|long| *long == program.name).unwrap_or(LONG.len()));
-        // Most of its tests wait for programs that they start.
+        let (compute, wait): (Vec<_>, Vec<_>) = programs.into_iter().partition(|program| program.is_pure());
         let arguments = format!("--test-threads {}", 2 * processors());
-        programs.into_iter().map(|program| program.step(&arguments)).collect()
+        let steps =
+            |programs: Vec<&Program>| programs.into_iter().map(|program| program.step(&arguments)).collect();
+        (steps(compute), steps(wait))
     }
 
     /// The programs with this name, given these arguments.
@@ -82,6 +88,10 @@ impl Program {
         let directory = Path::new(message["manifest_path"].as_str()?).parent()?.to_owned();
         let file = word(&message["executable"]).filter(|_| tests)?;
         Some(Program { name: word(&message["target"]["name"])?, directory, file })
+    }
+
+    fn is_pure(&self) -> bool {
+        PURE.iter().any(|name| self.directory.ends_with(name))
     }
 
     /// Runs it as cargo does.

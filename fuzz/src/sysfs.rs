@@ -89,7 +89,11 @@ pub(crate) fn target(text: &str) {
     fs::write(root.join("proc/self/mountinfo"), &rest).expect("written");
     fs::write(root.join("proc/diskstats"), &rest).expect("written");
     let sys = Sys::below(root);
-    let _ = (probe::relations(&sys), probe::cloud(&sys));
-    let facts = FindingFacts::read(&sys, probe::devices_with(&sys, &Never));
-    let _ = findings::find(&facts);
+    let devices = probe::devices_with(&sys, &Never);
+    let graph = &devices.graph;
+    for (at, node) in graph.nodes.iter().enumerate() {
+        let _ = (graph.uses(at, None), graph.sharers(at), graph.in_words(&graph.of_device(node.dev)));
+    }
+    let _ = probe::cloud(&sys);
+    let _ = findings::find(&FindingFacts::read(&sys, devices));
 }

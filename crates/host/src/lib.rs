@@ -5,8 +5,8 @@
 //! may not: raw system calls (`ebbtide-sys`), opening for writing (`ebbtide-door`), running a load (`ebbtide-engine`), and
 //! conclusions from what was measured (`ebbtide-analysis`).
 //!
-//! [`sys`] reads files below given roots, so that tests run on recorded hosts; [`probe`] makes the tree of block
-//! devices out of them; [`chain`] says which disks hold a path; [`judge`] says what may be written.
+//! [`sys`] reads files below given roots, so that tests run on recorded hosts; [`graph`] is made out of them: the block devices,
+//! what stands on what and who uses it; [`probe`] says more of each device; [`judge`] says what may be written.
 
 // Tests open files of their own; everything else goes through the door (clippy.toml).
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
@@ -14,11 +14,10 @@
 mod at_work;
 pub mod attach;
 pub mod build;
-pub mod chain;
 pub mod command;
 pub mod export;
-pub mod exposed;
 pub mod findings;
+pub mod graph;
 pub mod hostinfo;
 pub mod judge;
 mod kept;

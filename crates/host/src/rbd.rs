@@ -88,14 +88,11 @@ pub fn id(sys: &Sys, device: &str) -> Option<String> {
     all.iter().all(|other| other.device == device || other.image != own.image).then(|| own.image.to_string())
 }
 
-/// Kernel names of other devices that are the same image as the disk `device`.
-pub fn same_image(sys: &Sys, device: &str) -> Vec<String> {
-    let all = if device.starts_with("rbd") { mapped(sys) } else { return Vec::new() };
+/// Kernel names of other devices than `device` that are the same image, of all that are mapped.
+pub fn same_image<'a>(all: &'a [Mapped], device: &str) -> Vec<&'a str> {
     let Some(own) = all.iter().find(|one| one.device == device) else { return Vec::new() };
-    all.iter()
-        .filter(|other| other.device != device && other.is(own))
-        .map(|other| other.device.clone())
-        .collect()
+    let others = all.iter().filter(|other| other.device != device && other.is(own));
+    others.map(|other| other.device.as_str()).collect()
 }
 
 /// The device that `image` is on this host.

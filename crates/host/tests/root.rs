@@ -3,9 +3,10 @@
 #![allow(clippy::disallowed_methods)]
 
 use ebbtide_door::{DoorError, Expected, Wanted};
-use ebbtide_host::chain;
+use ebbtide_host::graph;
 use ebbtide_host::judge;
 use ebbtide_host::sys::Sys;
+use ebbtide_model::graph::Layers;
 use ebbtide_model::guard::{Permission, RefusalKind, WriteRequest};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -73,14 +74,15 @@ fn a_device_is_refused_once_it_has_a_file_system_and_when_it_is_mounted() {
     let mountpoint = tempfile::tempdir().expect("a directory");
     run("mount", &[device.to_str().expect("UTF-8"), mountpoint.path().to_str().expect("UTF-8")]);
     let kinds = refused(device, true);
-    let below = chain::of_path(&Sys::host(), mountpoint.path());
+    let below = graph::below_path(&Sys::host(), mountpoint.path());
     run("umount", &[mountpoint.path().to_str().expect("UTF-8")]);
     assert_eq!(kinds, [RefusalKind::Mounted]);
-    let below = below.expect("a chain");
-    assert_eq!(below.fstype.as_deref(), Some("ext4"));
-    let first = below.links.first().map(|l| format!("/dev/{}", l.name));
-    assert_eq!(first.as_deref(), device.to_str(), "{below:?}");
-    assert!(below.links.len() > 1, "the file's own disk is below the loop device: {below:?}");
+    let (graph, place) = below.expect("a place");
+    assert_eq!(place.fstype.as_deref(), Some("ext4"));
+    let below = graph.all_below(&place.below.devices);
+    let first = below.first().map(|at| format!("/dev/{}", graph.nodes[*at].name));
+    assert_eq!(first.as_deref(), device.to_str(), "{place:?}");
+    assert!(below.len() > 1, "the file's own disk is below the loop device: {below:?}");
 }
 
 #[test]

@@ -13,6 +13,7 @@ pub mod civil;
 pub mod experiment;
 pub mod export;
 mod file_id;
+pub mod graph;
 pub mod guard;
 pub mod hosts;
 pub mod journal;

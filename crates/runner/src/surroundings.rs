@@ -3,10 +3,11 @@
 use crate::journal::JournalFile;
 use crate::{RunnerError, places};
 use ebbtide_engine::files::{Beneath, Surroundings, Topology};
-use ebbtide_host::chain;
+use ebbtide_host::graph;
 use ebbtide_host::judge;
 use ebbtide_host::sys::Sys;
 use ebbtide_model::backend::DiskBelow;
+use ebbtide_model::graph::Layers;
 use ebbtide_model::journal::{Entry, Journal, JournalError};
 use std::io;
 use std::path::Path;
@@ -17,10 +18,10 @@ struct HostTopology(Sys);
 
 impl Topology for HostTopology {
     fn beneath(&self, path: &Path) -> Beneath {
-        let Ok(chain) = chain::of_path(&self.0, path) else { return Beneath::default() };
-        let disks =
-            chain.disks().map(|disk| DiskBelow { number: disk.dev.to_string(), name: disk.name.clone() });
-        Beneath { disks: disks.collect(), through: chain.in_words(), filesystem: chain.fstype.clone() }
+        let Ok((graph, place)) = graph::below_path(&self.0, path) else { return Beneath::default() };
+        let disks = graph.disks_below(&place.below.devices).into_iter().map(|at| &graph.nodes[at]);
+        let disks = disks.map(|disk| DiskBelow { number: disk.dev.to_string(), name: disk.name.clone() });
+        Beneath { disks: disks.collect(), through: graph.in_words(&place), filesystem: place.fstype }
     }
 }
 

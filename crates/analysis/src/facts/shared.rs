@@ -3,6 +3,7 @@
 use super::case::Case;
 use crate::ordered::entry;
 use crate::{ArrayBelow, MemberShare};
+use ebbtide_model::graph::Layers;
 use ebbtide_model::layout::{ArrayKind, LayoutNode};
 
 /// A member works when it moves at least this share of what an equal part would be.
@@ -60,7 +61,7 @@ pub fn within(case: &Case<'_>, array: &ArrayBelow) -> Option<(usize, String)> {
     let mut disks: Vec<(&str, usize)> = Vec::new();
     for device in &array.devices {
         let at = observed.devices.iter().position(|seen| seen.shown_name() == device.name)?;
-        for disk in observed.disks_of(at).into_iter().filter_map(|at| observed.devices.get(at)) {
+        for disk in observed.disks_below(&[at]).into_iter().filter_map(|at| observed.devices.get(at)) {
             *entry(&mut disks, disk.name.as_str()) += 1;
         }
     }

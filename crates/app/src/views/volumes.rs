@@ -241,6 +241,9 @@ impl View<'_> {
             parts.push(format!("with {} ({how})", self.names(&others)));
         }
         parts.extend(device.mounts.iter().map(|m| format!("on {}", m.mountpoint)));
+        parts.extend(
+            device.mounted_elsewhere.iter().map(|place| format!("on {place} in another mount namespace")),
+        );
         if let Some(used) = device.swap_used {
             let held = if used.0 == 0 { "nothing".to_owned() } else { used.short() };
             parts.push(format!("active swap, {held} in it"));

@@ -2,14 +2,10 @@
 
 use super::{Shown, Topology, Watch};
 use ebbtide_door::read as door;
-use ebbtide_host::chain;
-use ebbtide_host::command::{Never, Real};
-use ebbtide_host::probe::dm::Tables;
-use ebbtide_host::probe::{self, DEEPEST, Relation};
+use ebbtide_host::graph::{self, Graph};
 use ebbtide_host::rbd::{self, NotHere};
 use ebbtide_host::sys::{self, Sys};
 use ebbtide_model::observe::host::HostCounters;
-use ebbtide_model::samples::Join;
 use ebbtide_model::shown::{Shown as _, excerpt};
 use ebbtide_model::units::Nanos;
 use std::collections::BTreeSet;
@@ -162,29 +158,24 @@ fn read(file: &mut File, text: &mut String) -> io::Result<()> {
 
 /// What to show and who are siblings.
 fn topology(sys: &Sys, wanted: &Wanted) -> Result<Topology, WatchError> {
-    let devices = Devices(probe::relations(sys));
-    let tops = if wanted.targets.is_empty() { devices.tops() } else { targets(sys, &devices, wanted)? };
-    // A copy of a host has no programs to ask.
-    let tables = Tables::new(if sys.is_host() { &Real } else { &Never });
+    let graph = graph::read(sys);
+    let tops = if wanted.targets.is_empty() { whole(&graph) } else { targets(sys, &graph, wanted)? };
+    // Among all devices each disk stands for itself; below a target stands all that it rests on.
     let mut below = Descent {
-        sys,
-        devices: &devices,
-        tables: &tables,
-        // Among all devices each disk stands for itself; below a target stands all that it rests on.
+        graph: &graph,
         files: !wanted.targets.is_empty(),
         topology: Topology::default(),
         seen: BTreeSet::new(),
     };
-    for top in &tops {
-        below.go(top, 0);
-    }
-    let mut topology = below.topology;
+    tops.iter().for_each(|top| below.go(*top, 0));
+    let (mut topology, seen) = (below.topology, below.seen);
+    let names = |places: &[usize]| places.iter().map(|at| graph.nodes[*at].name.clone()).collect::<Vec<_>>();
     // The devices of a file system have no device above them that would stand for it.
-    let is_shown = |name: &String| topology.shown.iter().any(|shown| shown.name == *name);
-    let file_systems = probe::file_systems(sys).into_iter().filter(|all| all.devices.iter().all(is_shown));
-    let groups: Vec<_> = file_systems.map(|all| (all.name, all.devices)).collect();
-    topology.groups.extend(groups);
+    let several = graph.file_systems.iter().filter(|all| all.below.devices.len() > 1);
+    let shown = several.filter(|all| all.below.devices.iter().all(|device| seen.contains(device)));
+    topology.groups.extend(shown.map(|all| (all.name.clone(), names(&all.below.devices))));
     if wanted.siblings {
+        let tops = names(&tops);
         if tops.len() < 2 {
             return Err(WatchError::Alone(tops.join(", ")));
         }
@@ -193,49 +184,38 @@ fn topology(sys: &Sys, wanted: &Wanted) -> Result<Topology, WatchError> {
     Ok(topology)
 }
 
-/// Block devices by name.
-struct Devices(Vec<Relation>);
-
-impl Devices {
-    fn get(&self, name: &str) -> Option<&Relation> {
-        self.0
-            .iter()
-            .find(|d| d.name == name)
-            .or_else(|| self.0.iter().find(|d| d.alias.as_deref() == Some(name)))
-    }
-
-    /// Whole devices that nothing is made of, and arrays: members appear below their array.
-    fn tops(&self) -> Vec<String> {
-        let parted = |disk: &Relation| {
-            self.0.iter().any(|d| d.held && d.partition_of.as_deref() == Some(disk.name.as_str()))
-        };
-        let tops = self.0.iter().filter(|d| d.partition_of.is_none() && !d.held && !parted(d));
-        tops.map(|d| d.name.clone()).collect()
-    }
+/// Whole devices that nothing is made of, and arrays: members appear below their array.
+fn whole(graph: &Graph) -> Vec<usize> {
+    let held = |at: usize| graph.holders(at).any(|holder| graph.nodes[holder].size.0 > 0);
+    let is_top = |at: &usize| {
+        let node = &graph.nodes[*at];
+        node.size.0 > 0 && node.disk().is_none() && !held(*at) && !graph.partitions(*at).any(held)
+    };
+    (0..graph.nodes.len()).filter(is_top).collect()
 }
 
-fn targets(sys: &Sys, devices: &Devices, wanted: &Wanted) -> Result<Vec<String>, WatchError> {
-    let mut tops: Vec<String> = Vec::new();
+fn targets(sys: &Sys, graph: &Graph, wanted: &Wanted) -> Result<Vec<usize>, WatchError> {
+    let mut tops: Vec<usize> = Vec::new();
     for target in &wanted.targets {
-        let short = target.strip_prefix("/dev/mapper/").or(target.strip_prefix("/dev/")).unwrap_or(target);
         let image = rbd::named_by(sys, Path::new(target))?.map(|mapped| mapped.device);
-        let names: Vec<String> = match devices.get(image.as_deref().unwrap_or(short)) {
-            Some(device) => vec![device.name.clone()],
+        let name = image.as_deref().unwrap_or(target);
+        let devices = match graph.get(name).or_else(|| graph.named(name)) {
+            Some(device) => vec![device],
             None => {
                 let target = target.clone();
-                let chain = match chain::of_path(sys, Path::new(&target)) {
-                    Ok(chain) => chain,
+                let place = match graph.of_path(Path::new(&target)) {
+                    Ok(place) => place,
                     Err(error) => return Err(WatchError::NoDevice { target, error }),
                 };
-                if chain.links.is_empty() {
-                    return Err(WatchError::NothingBelow { target, kind: chain.fstype });
+                if place.below.devices.is_empty() {
+                    return Err(WatchError::NothingBelow { target, kind: place.fstype });
                 }
-                chain.tops().map(|link| link.name.clone()).collect()
+                place.below.devices
             }
         };
-        for name in names {
-            if !tops.contains(&name) {
-                tops.push(name);
+        for device in devices {
+            if !tops.contains(&device) {
+                tops.push(device);
             }
         }
     }
@@ -244,53 +224,38 @@ fn targets(sys: &Sys, devices: &Devices, wanted: &Wanted) -> Result<Vec<String>,
 
 /// A walk from devices down to what they are made of.
 struct Descent<'a> {
-    sys: &'a Sys,
-    devices: &'a Devices,
-    tables: &'a Tables<'a>,
-    /// Whether it goes through the files of loop devices.
+    graph: &'a Graph,
+    /// Whether it goes through loop devices.
     files: bool,
     topology: Topology,
-    seen: BTreeSet<String>,
+    seen: BTreeSet<usize>,
 }
 
 impl Descent<'_> {
     /// A device, then what is below it. Whole disks under a member that is a partition are left out: they count the same.
-    fn go(&mut self, name: &str, depth: usize) {
-        let devices = self.devices;
-        let Some(device) = devices.get(name).filter(|_| depth < DEEPEST) else { return };
-        if !self.seen.insert(device.name.clone()) {
+    fn go(&mut self, at: usize, depth: usize) {
+        let graph = self.graph;
+        let node = &graph.nodes[at];
+        if !self.seen.insert(at) {
             return;
         }
-        let label = device.shown_name().to_owned();
-        self.topology.shown.push(Shown { name: device.name.clone(), label: label.clone(), depth });
-        if device.slaves.len() > 1 {
-            self.group(device, label);
-        }
-        for slave in &device.slaves {
-            self.go(slave, depth + 1);
-        }
-        if let Some(disk) = device.partition_of.as_ref().filter(|_| depth == 0) {
-            self.go(disk, depth + 1);
-        }
-        if self.files && device.name.starts_with("loop") && device.partition_of.is_none() {
-            let chain = chain::of_device(self.sys, device.dev);
-            let below = chain.tops().flat_map(|top| &top.below.links);
-            for link in below.filter_map(|at| chain.links.get(*at)) {
-                self.go(&link.name, depth + 1);
-                // The file takes only part of a partition: the rest of its disk tells what else is at work there.
-                if let Some(disk) = devices.get(&link.name).and_then(|part| part.partition_of.as_ref()) {
-                    self.go(disk, depth + 2);
-                }
+        let label = node.shown_name().to_owned();
+        self.topology.shown.push(Shown { name: node.name.clone(), label: label.clone(), depth });
+        let siblings: Vec<String> =
+            node.made.siblings().iter().map(|at| graph.nodes[*at].name.clone()).collect();
+        if node.holds() {
+            if siblings.len() > 1 {
+                self.topology.groups.push((label, siblings));
             }
-        }
-    }
-
-    /// Those of its devices that do like work are siblings: not a cache and what it caches, nor data and what describes it.
-    fn group(&mut self, device: &Relation, label: String) {
-        let made = probe::made(self.sys, &self.sys.sys.join("block").join(&device.name), self.tables);
-        let alike = made.join.of_equals() || made.join == Join::Other;
-        if alike && made.of.len() > 1 {
-            self.topology.groups.push((label, made.of));
+            node.below().iter().for_each(|member| self.go(*member, depth + 1));
+        } else if let Some(disk) = node.disk().filter(|_| depth == 0) {
+            self.go(disk, depth + 1);
+        } else if node.over().is_some() && self.files {
+            for below in &node.made.devices {
+                self.go(*below, depth + 1);
+                // The file takes only part of a partition: the rest of its disk tells what else is at work there.
+                graph.nodes[*below].disk().into_iter().for_each(|disk| self.go(disk, depth + 2));
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! What is exported is opened at the door and judged as what is written; the kernel is told step by step what [`steps`] says, after the
 //! journal was. The record ([`Export`]) is on disk before the first step and says when the last was done: what is not whole is taken away
-//! by the same run, or by `ebb cleanup` after a kill. What the host exports by now, `ebb` or anybody, is [`exposed`](crate::exposed) in configfs.
+//! by the same run, or by `ebb cleanup` after a kill. What the host exports by now, `ebb` or anybody, is in the [`graph`](crate::graph).
 
 mod config;
 mod connected;

@@ -3,7 +3,7 @@
 use super::{Fault, FindingFacts};
 use crate::probe::{BlockDevice, Content, Kind};
 use crate::sys;
-use ebbtide_model::samples::Join;
+use ebbtide_model::graph::Layers;
 use ebbtide_model::units::Bytes;
 use std::collections::BTreeMap;
 
@@ -12,19 +12,10 @@ use std::collections::BTreeMap;
 const STRIPES_READ_AHEAD: u64 = 2;
 
 /// Chunk and data members of a striped device.
-fn stripe(device: &BlockDevice) -> Option<(Bytes, u64)> {
-    if let Some(md) = device.md.as_ref().filter(|md| md.is_striped()) {
-        return Some((md.chunk?, u64::from(md.data_members())));
-    }
-    let made = device.made.as_ref().filter(|_| device.kind == Kind::Lvm)?;
-    let members = made.of.len() as u64;
-    let data = match made.join {
-        Join::Stripe { .. } => members,
-        Join::StripedMirror { copies, .. } => (members / u64::from(copies.max(1))).max(1),
-        Join::Parity { parity, of, .. } => u64::from(of.saturating_sub(parity)).max(1),
-        _ => return None,
-    };
-    Some((made.join.chunk()?, data))
+fn stripe(facts: &FindingFacts, device: &BlockDevice) -> Option<(Bytes, u64)> {
+    let graph = &facts.devices.graph;
+    let of_array = matches!(device.kind, Kind::Md | Kind::Lvm) && device.made.is_some();
+    graph.nodes[graph.get(&device.name).filter(|_| of_array)?].made.stripe()
 }
 
 /// An array's UUID as mdadm writes it, from blkid's way.
@@ -94,8 +85,8 @@ pub(super) fn not_assembled(facts: &FindingFacts) -> Vec<(String, Fault)> {
     stopped.chain(waiting).collect()
 }
 
-pub(super) fn small_readahead(_facts: &FindingFacts, device: &BlockDevice) -> Option<Fault> {
-    let (chunk, members) = stripe(device)?;
+pub(super) fn small_readahead(facts: &FindingFacts, device: &BlockDevice) -> Option<Fault> {
+    let (chunk, members) = stripe(facts, device)?;
     let least = chunk.0.checked_mul(members)?.checked_mul(STRIPES_READ_AHEAD)?;
     let readahead = device.queue.readahead.filter(|r| members > 1 && r.0 < least)?;
     Some(Fault {
@@ -145,46 +136,44 @@ pub(super) fn resync(_facts: &FindingFacts, device: &BlockDevice) -> Option<Faul
 }
 
 pub(super) fn shared_disk(facts: &FindingFacts) -> Vec<(String, Fault)> {
-    let mut users: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let graph = &facts.devices.graph;
+    let name = |at: usize| graph.nodes[at].shown_name();
+    let mut users: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     let mut found = Vec::new();
-    for array in facts.all().filter(|d| d.slaves.len() > 1 || d.md.is_some()) {
-        let mut direct: Vec<(&str, &str)> = Vec::new();
+    for (at, array) in graph.nodes.iter().enumerate().filter(|(_, node)| node.holds() && node.size.0 > 0) {
         // What describes a member is on its disk by design, and so is a snapshot beside what it is of.
-        let made = array.made.as_ref();
-        let members =
-            made.filter(|made| made.join.of_equals() || made.join == Join::Other).map(|made| &made.of);
-        for member in members.into_iter().flatten() {
-            let name = facts.devices.get(member).map_or(member.as_str(), BlockDevice::shown_name);
-            direct.extend(facts.devices.disks_below(member).into_iter().map(|disk| (disk, name)));
-        }
-        direct.sort_by(|a, b| sys::natural_order(a.0, b.0));
-        for pair in direct.windows(2).filter(|p| p[0].0 == p[1].0) {
-            let (disk, one, other) = (pair[0].0, pair[0].1, pair[1].1);
+        let members = array.made.siblings().iter();
+        let of = |member: &usize| {
+            graph.disks_below(&[*member]).into_iter().map(|disk| (disk, *member)).collect::<Vec<_>>()
+        };
+        let mut direct: Vec<(usize, usize)> = members.flat_map(of).collect();
+        direct.sort_by_key(|(disk, _)| *disk);
+        for pair in direct.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
+            let [disk, one, other] = [pair[0].0, pair[0].1, pair[1].1].map(name);
             let what = format!("{} has two members on {disk}: {one} and {other}", array.shown_name());
             let remedy =
                 "the disk does the work of two and its failure takes both: give each member its own disk";
             found.push((array.name.clone(), Fault { what, remedy: remedy.to_owned() }));
         }
         // An array over arrays shares its disks with them by design: only the lowest layer counts.
-        if array.slaves.iter().all(|s| facts.devices.get(s).is_some_and(|d| d.slaves.is_empty())) {
+        if array.below().iter().all(|member| !graph.nodes[*member].holds()) {
             direct.dedup_by_key(|(disk, _)| *disk);
-            direct
-                .iter()
-                .for_each(|(disk, _)| users.entry(disk).or_default().push(array.shown_name().to_owned()));
+            direct.iter().for_each(|(disk, _)| users.entry(*disk).or_default().push(at));
         }
     }
     // Logical volumes of one group share its disks by design; that is not news.
-    let is_lvm = |name: &String| facts.devices.get(name).is_some_and(|d| d.kind == Kind::Lvm);
+    let is_lvm = |at: &usize| graph.nodes[*at].dm_uuid.starts_with("LVM-");
     for (disk, arrays) in users.into_iter().filter(|(_, all)| all.len() > 1 && !all.iter().all(is_lvm)) {
-        let what = format!("{} are on the same disk {disk}", arrays.join(" and "));
+        let arrays: Vec<&str> = arrays.into_iter().map(name).collect();
+        let what = format!("{} are on the same disk {}", arrays.join(" and "), name(disk));
         let remedy = "they slow each other down; measure one at a time, or give each its own disk".to_owned();
-        found.push((disk.to_owned(), Fault { what, remedy }));
+        found.push((graph.nodes[disk].name.clone(), Fault { what, remedy }));
     }
     found
 }
 
 pub(super) fn geometry(facts: &FindingFacts, device: &BlockDevice) -> Option<Fault> {
-    let (chunk, members) = stripe(device)?;
+    let (chunk, members) = stripe(facts, device)?;
     let mount = device.mounts.first()?;
     let option = |key: &str| {
         mount.options.split(',').find_map(|o| o.strip_prefix(key)?.strip_prefix('='))?.parse::<u64>().ok()

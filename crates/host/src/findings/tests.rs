@@ -148,9 +148,9 @@ fn a_partition_at_sector_63() {
 #[test]
 fn two_members_on_one_disk() {
     let mut facts = recorded();
-    let md1 = device(&mut facts, "md1");
-    md1.slaves = vec!["vdb1".into(), "vdb2".into()];
-    md1.made.as_mut().expect("it is made of others").of.clone_from(&md1.slaves);
+    let graph = &mut facts.devices.graph;
+    let [md1, vdb1, vdb2] = ["md1", "vdb1", "vdb2"].map(|name| graph.get(name).expect("recorded"));
+    graph.nodes[md1].made.devices = vec![vdb1, vdb2];
     assert!(
         text(&facts, "shared-disk").contains("two members on vdb: vdb1 and vdb2"),
         "{}",

@@ -1,9 +1,9 @@
 //! What is on a device: signatures, and data without one, read through what was opened.
 
 use super::file::open_backing;
-use super::users::Backing;
 use super::{HostLook, Loss};
 use crate::command::Runner;
+use crate::graph::Behind;
 use crate::probe::{Content, foreign_data, signature};
 use crate::sys::DevNum;
 use ebbtide_door::read;
@@ -18,7 +18,8 @@ impl HostLook {
     /// `used` by this run signatures only.
     pub(super) fn contents(&self, runner: &dyn Runner, dev: DevNum, file: &File, used: bool) -> Vec<Loss> {
         let mut found = Vec::new();
-        let partitions = self.partition_names(dev);
+        let at = self.graph.by_dev(dev);
+        let partitions = at.map_or_else(Vec::new, |at| self.partition_names(at));
         let content = signature::read_open(runner, file);
         let uuid = content.own_uuid().map(str::to_owned);
         found.extend(named(&content, "it", partitions.len()).map(|loss| Loss { uuid, ..loss }));
@@ -37,57 +38,53 @@ impl HostLook {
                 Err(error) => found.push(unreadable("it", &error.to_string())),
             }
         }
-        self.contents_below(runner, dev, &mut found);
+        at.into_iter().for_each(|at| self.contents_below(runner, at, &mut found));
         found
     }
 
-    fn partition_names(&self, dev: DevNum) -> Vec<String> {
-        let Some(disk) = self.users.relation(dev) else { return Vec::new() };
-        let parts = self.users.tree.iter().filter(|part| part.partition_of.as_ref() == Some(&disk.name));
-        parts.map(|part| part.name.clone()).collect()
+    fn partition_names(&self, at: usize) -> Vec<String> {
+        self.graph.partitions(at).map(|part| self.graph.nodes[part].name.clone()).collect()
     }
 
     /// A file system or a superblock of the whole disk that a partition is on, or of all of what a loop device is a part
     /// of: writing the part damages it.
-    fn contents_below(&self, runner: &dyn Runner, dev: DevNum, found: &mut Vec<Loss>) {
-        if let Some(over) = self.users.loops.iter().find(|over| over.dev == dev) {
-            match over.backing {
-                Backing::Device(below) => self.whole(runner, below, true, found),
-                Backing::File(..) if over.part => match open_backing(over, self.sys.root()) {
+    fn contents_below(&self, runner: &dyn Runner, at: usize, found: &mut Vec<Loss>) {
+        let node = &self.graph.nodes[at];
+        if let Some(disk) = node.disk() {
+            self.whole_content(runner, disk, false, found);
+        }
+        // A loop device is a part of what it is over, and so on.
+        let below = self.graph.blocks_below(node.disk().unwrap_or(at)).into_iter();
+        let loops = below.map_while(|at| self.graph.nodes[at].over());
+        for over in loops {
+            match over.behind {
+                Behind::Device(below) => self.whole_content(runner, below, true, found),
+                Behind::File(..) if over.part => match open_backing(over, self.sys.root()) {
                     Some(file) => {
                         let who = over.path.shown();
                         found.extend(named(&signature::read_open(runner, &file), &who, 0));
                     }
                     None => found.push(unreadable(&over.path.shown(), "its file is not there")),
                 },
-                _ => {}
+                Behind::File(..) | Behind::Unknown => {}
             }
-            return;
-        }
-        let disk = self.users.relation(dev).and_then(|relation| relation.partition_of.as_ref());
-        if let Some(disk) = disk.and_then(|disk| self.users.named(disk)) {
-            self.whole(runner, disk.dev, false, found);
         }
     }
 
-    /// What is on all of the device `dev`; a partition table counts where what is written is no partition.
-    fn whole(&self, runner: &dyn Runner, dev: DevNum, table: bool, found: &mut Vec<Loss>) {
-        let Some(relation) = self.users.relation(dev) else { return };
-        let path = self.sys.dev.join(&relation.name);
-        let opened = read::open(&path).and_then(|file| {
+    /// What is on all of a device; a partition table counts where what is written is no partition.
+    fn whole_content(&self, runner: &dyn Runner, at: usize, table: bool, found: &mut Vec<Loss>) {
+        let node = &self.graph.nodes[at];
+        let opened = read::open(&self.sys.dev.join(&node.name)).and_then(|file| {
             let there = file.metadata()?;
-            match there.file_type().is_block_device() && DevNum::from_raw(there.rdev()) == dev {
+            match there.file_type().is_block_device() && DevNum::from_raw(there.rdev()) == node.dev {
                 true => Ok(file),
                 false => Err(io::Error::other("another device has its name")),
             }
         });
         match opened.map(|file| signature::read_open(runner, &file)) {
             Ok(Content::PartitionTable(_)) if !table => {}
-            Ok(content) => found.extend(named(&content, &relation.name, self.partition_names(dev).len())),
-            Err(error) => found.push(unreadable(&relation.name, &error.to_string())),
-        }
-        if self.users.loops.iter().any(|over| over.dev == dev) {
-            self.contents_below(runner, dev, found);
+            Ok(content) => found.extend(named(&content, &node.name, self.graph.partitions(at).count())),
+            Err(error) => found.push(unreadable(&node.name, &error.to_string())),
         }
     }
 

@@ -1,8 +1,9 @@
 //! Regular files: who has them open, and what the kernel's and `ebb`'s own are.
 
-use super::users::{Backing, LoopDevice, PATIENCE, STEP};
+use super::programs::{PATIENCE, STEP};
+use super::stack::exported;
 use super::{HostLook, cannot_tell, has_open, not_destroy};
-use crate::exposed::Exposed;
+use crate::graph::{Behind, Loop, Use};
 use ebbtide_door::read;
 use ebbtide_model::guard::{Permission, Reason, RefusalKind};
 use ebbtide_model::shown::Shown;
@@ -119,7 +120,7 @@ impl HostLook {
 
     /// That not all programs' open files can be seen.
     pub(super) fn untold_openers(&self) -> Option<Reason> {
-        let openers = self.users.openers(&self.sys);
+        let openers = self.openers();
         if let Some(why) = openers.unlisted {
             let what = format!("{why}: whether one of them has it open");
             return Some(cannot_tell(&what, "run it as root, outside of the container"));
@@ -131,65 +132,60 @@ impl HostLook {
     }
 
     /// Users of the file with this device and inode number that can be named, but for the loop device `through`.
-    pub(super) fn named_users(&self, file: (u64, u64), through: Option<&LoopDevice>) -> Vec<Reason> {
-        let mut reasons = Vec::new();
-        for over in &self.users.loops {
-            if through.is_some_and(|through| through.dev == over.dev) {
-                continue;
-            }
-            match &over.backing {
-                Backing::File(dev, ino) if (*dev, *ino) == file => {
-                    let detach = format!("`losetup -d /dev/{}`", over.name);
-                    let (what, remedy) = match self.mounts_of(over.dev).first() {
-                        Some(place) => (
-                            format!(", which is mounted on {place}"),
-                            format!("unmount it (`umount {place}`) and detach it ({detach})"),
-                        ),
-                        None => (String::new(), format!("detach it first ({detach})")),
-                    };
-                    reasons.push(Reason {
-                        kind: RefusalKind::Held,
-                        what: format!("it is behind {}{what}", over.name),
-                        remedy: format!("{remedy} if nothing needs it"),
-                    });
-                }
-                _ => {}
-            }
-        }
-        reasons.extend(self.users.exports_of(&Exposed::File(file.0, file.1), "it"));
-        for swap in &self.users.swaps {
-            let path = self.sys.root().join(swap.path.trim_start_matches('/'));
-            if std::fs::metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == file) {
-                reasons.push(Reason {
-                    kind: RefusalKind::Swap,
-                    what: format!("{} is swap in use", swap.path),
-                    remedy: format!("`swapoff {}` if the memory suffices without it", swap.path),
-                });
-            }
-        }
-        for opener in self.users.openers(&self.sys).files.get(&file).into_iter().flatten() {
-            reasons.push(has_open(opener, "it open"));
-        }
+    pub(super) fn named_users(&self, file: (u64, u64), through: Option<usize>) -> Vec<Reason> {
+        let uses = self.graph.uses_of_file(file, through);
+        let mut reasons: Vec<Reason> = uses.into_iter().map(|one| self.against_use(one)).collect();
+        let openers = self.openers().files.get(&file).into_iter().flatten();
+        reasons.extend(openers.map(|opener| has_open(opener, "it open")));
         reasons.dedup();
         reasons
     }
 
-    /// Uses of the file behind the loop device `over` by others than that.
-    pub(super) fn file_below(&self, over: &LoopDevice, file: (u64, u64), reasons: &mut Vec<Reason>) {
-        let shown = over.path.shown();
+    /// What stands against writing a file, and how it goes.
+    fn against_use(&self, use_of_it: Use<'_>) -> Reason {
+        let (kind, what, remedy) = match use_of_it {
+            Use::Exported(seen) => return exported(seen, "it"),
+            Use::Swap(path) => (
+                RefusalKind::Swap,
+                format!("{path} is swap in use"),
+                format!("`swapoff {path}` if the memory suffices without it"),
+            ),
+            Use::Mounted(places) => (
+                RefusalKind::Mounted,
+                format!("it is mounted on {}", places.join(", ")),
+                "unmount it if nothing needs it".to_owned(),
+            ),
+            Use::Behind(over) | Use::Part(over) | Use::Same(over) => {
+                let over = over[0];
+                let detach = format!("`losetup -d /dev/{}`", over.name);
+                let mounts =
+                    self.graph.by_dev(over.dev).map(|at| self.graph.mounts_of(at)).unwrap_or_default();
+                let (what, remedy) = match mounts.first() {
+                    Some(place) => (
+                        format!(", which is mounted on {place}"),
+                        format!("unmount it (`umount {place}`) and detach it ({detach})"),
+                    ),
+                    None => (String::new(), format!("detach it first ({detach})")),
+                };
+                let what = format!("it is behind {}{what}", over.name);
+                (RefusalKind::Held, what, format!("{remedy} if nothing needs it"))
+            }
+        };
+        Reason { kind, what, remedy }
+    }
+
+    /// Uses of the file behind the loop device `over`, which is at this place, by others than that.
+    pub(super) fn file_below(&self, at: usize, over: &Loop, file: (u64, u64), reasons: &mut Vec<Reason>) {
+        let (shown, name) = (over.path.shown(), &self.graph.nodes[at].name);
         let below =
             open_backing(over, self.sys.root()).map(|file| self.users_below(&file)).unwrap_or_default();
-        for mut reason in self.named_users(file, Some(over)).into_iter().chain(below) {
-            reason.what = format!("{shown}, the file behind {}: {}", over.name, reason.what);
+        for mut reason in self.named_users(file, Some(at)).into_iter().chain(below) {
+            reason.what = format!("{shown}, the file behind {name}: {}", reason.what);
             reasons.push(reason);
         }
-        let unknown: Vec<&str> = self
-            .users
-            .loops
-            .iter()
-            .filter(|other| matches!(other.backing, Backing::Unknown(_)))
-            .map(|other| other.name.as_str())
-            .collect();
+        let hidden = |over: &Loop| over.behind == Behind::Unknown;
+        let unknown = self.graph.nodes.iter().filter(|node| node.over().is_some_and(hidden));
+        let unknown: Vec<&str> = unknown.map(|node| node.name.as_str()).collect();
         if !unknown.is_empty() {
             let what = format!("whether {} has the same file", unknown.join(", "));
             reasons.push(cannot_tell(&what, "run it as root"));
@@ -198,9 +194,9 @@ impl HostLook {
 }
 
 /// Where the content of the loop device `over`'s file can be read: only where its name still leads to it.
-pub(super) fn open_backing(over: &LoopDevice, root: &std::path::Path) -> Option<File> {
+pub(super) fn open_backing(over: &Loop, root: &std::path::Path) -> Option<File> {
     let path = root.join(over.path.strip_prefix("/").unwrap_or(&over.path));
-    let Backing::File(dev, ino) = over.backing else { return None };
+    let Behind::File(dev, ino) = over.behind else { return None };
     let found = std::fs::metadata(&path).ok()?;
     if (found.dev(), found.ino()) != (dev, ino) {
         return None;

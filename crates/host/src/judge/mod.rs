@@ -14,23 +14,24 @@ mod stack;
 mod stacked;
 #[cfg(test)]
 mod tests;
-mod users;
 
 pub use mounted::{mounted_over, mounts_that};
 
 use crate::command::{Never, Real};
+use crate::graph::dm::Tables;
+use crate::graph::{self, Graph};
 use crate::probe::{self, BlockDevice, Kind};
 use crate::rbd;
 use crate::sys::{self, DevNum, Sys};
 use ebbtide_door::{Door, Footprint, Identity, Judge, Look, NamedDevice, Opened};
 use ebbtide_model::guard::{Permission, Reason, RefusalKind, WriteRequest};
-use programs::Opener;
+use programs::{Opener, Openers};
+use std::cell::OnceCell;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
-use users::Users;
 
 /// The door of this host.
 pub fn door() -> Door {
@@ -69,7 +70,7 @@ pub fn sharers_of_device(sys: &Sys, device: &str) -> Vec<Reason> {
     let Some((look, number)) = look_at(sys, device) else { return Vec::new() };
     let mut reasons = claims_on(&look, device, number);
     if reasons.is_empty() {
-        reasons = look.users_below_device(DevNum::from_raw(number));
+        look.below_in_use(DevNum::from_raw(number), &mut reasons);
         reasons.retain(|reason| reason.kind != RefusalKind::Untold);
     }
     reasons
@@ -133,12 +134,14 @@ impl Judge for HostJudge {
 /// The host at one instant.
 struct HostLook {
     sys: Sys,
-    users: Users,
+    graph: Graph,
+    openers: OnceCell<Openers>,
 }
 
 impl HostLook {
     fn new(sys: Sys) -> HostLook {
-        HostLook { users: Users::look(&sys), sys }
+        // Whose blocks are whose is in sysfs: what mappings do with them is not asked.
+        HostLook { graph: graph::read_with(&sys, &Tables::new(&Never)), sys, openers: OnceCell::new() }
     }
 }
 
@@ -228,8 +231,8 @@ impl HostLook {
         busy: bool,
         request: &WriteRequest<'_>,
     ) -> Vec<Reason> {
-        let devices = probe::disk_with(&self.sys, dev, &Never);
-        let Some(device) = devices.by_dev(dev) else {
+        let device = self.graph.by_dev(dev).and_then(|at| probe::one(&self.sys, &self.graph, at, &Never));
+        let Some(device) = &device else {
             return vec![Reason {
                 kind: RefusalKind::NotADevice,
                 what: format!("no block device {dev} of non-zero size is in /sys/block"),

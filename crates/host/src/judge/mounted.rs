@@ -2,7 +2,7 @@
 //! ends the first, and leaves the second nothing but themselves.
 
 use super::HostLook;
-use super::users::{self, Namespace};
+use crate::graph::{self, Mounted};
 use crate::probe::tables::{Mount, mounts_of};
 use crate::sys::{DevNum, Sys};
 use ebbtide_model::guard::{Reason, RefusalKind};
@@ -55,31 +55,27 @@ pub fn mounted_over(sys: &Sys, path: &Path, dev: u64) -> Option<String> {
 
 /// Mounts of which `is_it` holds, in every namespace that can be seen.
 pub fn mounts_that(sys: &Sys, is_it: &dyn Fn(&Mount) -> bool) -> Vec<Reason> {
-    let mut reasons = Vec::new();
-    for namespace in users::namespaces(sys) {
-        let found = namespace.mounts.iter().filter(|mount| is_it(mount));
-        reasons.extend(found.map(|mount| {
-            namespace.reason(format!("it is mounted on {}", mount.mountpoint), &mount.mountpoint)
-        }));
-    }
-    reasons
+    let mounts = graph::namespaces(sys).into_iter().filter(|(_, mount)| is_it(mount));
+    let reasons = mounts.map(|(process, mount)| {
+        let what = format!("it is mounted on {}", mount.mountpoint);
+        against(&Mounted { process, mount, on: Vec::new() }, what)
+    });
+    reasons.collect()
 }
 
-impl Namespace {
-    /// A mount in it that stands against something, and how it goes.
-    fn reason(&self, what: String, mountpoint: &str) -> Reason {
-        let (place, enter) = match self.process {
-            Some(process) => (
-                format!(" in the mount namespace of process {process}"),
-                format!("nsenter --target {process} --mount "),
-            ),
-            None => (String::new(), String::new()),
-        };
-        Reason {
-            kind: RefusalKind::Mounted,
-            what: format!("{what}{place}"),
-            remedy: format!("`{enter}umount {mountpoint}` if nothing needs it"),
-        }
+/// A mount that stands against something, and how it goes.
+fn against(seen: &Mounted, what: String) -> Reason {
+    let (place, enter) = match seen.process {
+        Some(process) => (
+            format!(" in the mount namespace of process {process}"),
+            format!("nsenter --target {process} --mount "),
+        ),
+        None => (String::new(), String::new()),
+    };
+    Reason {
+        kind: RefusalKind::Mounted,
+        what: format!("{what}{place}"),
+        remedy: format!("`{enter}umount {}` if nothing needs it", seen.mount.mountpoint),
     }
 }
 
@@ -87,17 +83,15 @@ impl HostLook {
     /// Reasons against taking away the name of what `file` is open on.
     pub(super) fn mounts_on_name(&self, file: &File) -> Vec<Reason> {
         let Some(named) = Named::of(&self.sys, file) else { return Vec::new() };
-        let all = self.users.namespaces.iter();
-        let mut reasons: Vec<Reason> = all
-            .flat_map(|namespace| namespace.mounts.iter().map(move |mount| (namespace, mount)))
-            .filter_map(|(namespace, mount)| self.against(&named, namespace, mount))
-            .collect();
+        let mut reasons: Vec<Reason> =
+            self.graph.mounts.iter().filter_map(|seen| self.on_name(&named, seen)).collect();
         reasons.dedup();
         reasons
     }
 
-    fn against(&self, named: &Named, namespace: &Namespace, mount: &Mount) -> Option<Reason> {
-        let root = match namespace.process {
+    fn on_name(&self, named: &Named, seen: &Mounted) -> Option<Reason> {
+        let mount = &seen.mount;
+        let root = match seen.process {
             Some(process) => self.sys.proc.join(process.to_string()).join("root"),
             None => self.sys.root().to_owned(),
         };
@@ -110,6 +104,6 @@ impl HostLook {
             (false, true) => format!("it is mounted on {}", mount.mountpoint),
             (false, false) => return None,
         };
-        Some(namespace.reason(what, &mount.mountpoint))
+        Some(against(seen, what))
     }
 }

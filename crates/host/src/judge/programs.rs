@@ -1,5 +1,6 @@
 //! Which programs have devices and files open: by a descriptor of any of their threads, or mapped.
 
+use super::HostLook;
 use crate::probe::tables;
 use crate::sys::{self, DevNum, Sys};
 use ebbtide_sys::task;
@@ -8,6 +9,7 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Inode number of the PID namespace that all others are in (`PROC_PID_INIT_INO` of the kernel's linux/proc_ns.h).
 const INITIAL_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
@@ -43,7 +45,7 @@ enum What {
 /// What one program uses, and whether it may write to it.
 type Uses = BTreeMap<What, bool>;
 
-pub(super) fn processes(sys: &Sys) -> impl Iterator<Item = u32> {
+fn processes(sys: &Sys) -> impl Iterator<Item = u32> {
     sys::names(&sys.proc).into_iter().filter_map(|name| name.parse().ok())
 }
 
@@ -75,8 +77,33 @@ pub(super) fn openers(sys: &Sys) -> Openers {
     all
 }
 
+/// For how long somebody who has something open is watched before they count as its user.
+pub(super) const PATIENCE: Duration = Duration::from_millis(600);
+/// Between two looks at them.
+pub(super) const STEP: Duration = Duration::from_millis(50);
+
+impl HostLook {
+    /// Programs with open files; looked at when first asked.
+    pub(super) fn openers(&self) -> &Openers {
+        self.openers.get_or_init(|| openers(&self.sys))
+    }
+
+    /// Programs that have the device `dev` open, to write or only to read, and go on to have it for a moment: one that has just
+    /// been started still holds what its parent has, and udev looks at a device that was closed.
+    pub(super) fn staying(&self, dev: DevNum, writes: bool) -> Vec<Opener> {
+        let mut openers: Vec<Opener> = self.openers().devices.get(&dev).cloned().unwrap_or_default();
+        openers.retain(|opener| opener.writes == writes);
+        let begin = Instant::now();
+        while !openers.is_empty() && begin.elapsed() < PATIENCE {
+            std::thread::sleep(STEP);
+            openers.retain(|opener| writes_to(&self.sys, opener.pid, dev) == Some(writes));
+        }
+        openers
+    }
+}
+
 /// Whether the program `pid` has the device `dev` open to write now; nothing where it does not have it open.
-pub(super) fn writes_to(sys: &Sys, pid: u32, dev: DevNum) -> Option<bool> {
+fn writes_to(sys: &Sys, pid: u32, dev: DevNum) -> Option<bool> {
     uses_of(sys, pid)?.get(&What::Device(dev)).copied()
 }
 

@@ -1,4 +1,4 @@
-//! What a device shares its blocks with, upwards and downwards.
+//! What a device shares its blocks with, upwards and downwards, as the host's [`graph`](crate::graph) knows it; and who has it open.
 //!
 //! ```text
 //! above    mounts, swap, md, dm, loop devices over it or over its partitions
@@ -7,345 +7,172 @@
 //!          the members of an array, and what else stands on them in a way that may share their blocks
 //! ```
 
-use super::users::{Backing, LoopDevice};
 use super::{HostLook, cannot_tell, claimed, has_open};
-use crate::exposed::Exposed;
-use crate::probe::DEEPEST;
-use crate::rbd;
-use crate::sys::{self, DevNum};
+use crate::graph::{Behind, Loop, Node, Sharer, Use};
+use crate::sys::DevNum;
 use ebbtide_door::{Footprint, Identity};
 use ebbtide_model::guard::{Reason, RefusalKind};
 use ebbtide_model::shown::Shown;
-use std::path::PathBuf;
-
-/// What a device stands on.
-enum Below<'a> {
-    /// A disk that has it as a partition.
-    Disk(DevNum),
-    /// What is behind a loop device.
-    Loop(&'a LoopDevice),
-    /// The members of an array, the device below a mapping.
-    Members(Vec<DevNum>),
-}
 
 fn raw(dev: DevNum) -> u64 {
     rustix::fs::makedev(dev.major, dev.minor)
 }
 
 impl HostLook {
-    fn place(&self, dev: DevNum) -> PathBuf {
-        self.sys.sys.join("dev/block").join(dev.to_string())
-    }
-
-    fn name(&self, dev: DevNum) -> String {
-        self.users.relation(dev).map_or_else(|| dev.to_string(), |relation| relation.shown_name().to_owned())
-    }
-
-    fn below(&self, dev: DevNum) -> Option<Below<'_>> {
-        if let Some(over) = self.users.loops.iter().find(|one| one.dev == dev) {
-            return Some(Below::Loop(over));
-        }
-        let relation = self.users.relation(dev)?;
-        if let Some(disk) = &relation.partition_of {
-            return self.users.named(disk).map(|disk| Below::Disk(disk.dev));
-        }
-        let members: Vec<DevNum> =
-            relation.slaves.iter().filter_map(|name| self.users.named(name)).map(|m| m.dev).collect();
-        (!members.is_empty()).then_some(Below::Members(members))
-    }
-
-    fn partitions(&self, disk: DevNum) -> Vec<DevNum> {
-        let Some(disk) = self.users.relation(disk) else { return Vec::new() };
-        let parts =
-            self.users.tree.iter().filter(|part| part.partition_of.as_deref() == Some(disk.name.as_str()));
-        parts.map(|part| part.dev).collect()
-    }
-
     /// What `dev` stands on.
     pub(super) fn footprint_of(&self, dev: DevNum) -> Footprint {
         let mut footprint = Footprint::alone(Identity::Device(raw(dev)));
-        let mut whole = dev;
-        // A loop device passes everything on to what it stands on, and so does that.
-        for _ in 0..DEEPEST {
-            match self.below(whole) {
-                Some(Below::Loop(LoopDevice { backing: Backing::Device(below), .. })) => {
-                    whole = *below;
-                    footprint.covers.push(Identity::Device(raw(whole)));
-                }
-                Some(Below::Loop(LoopDevice { backing: Backing::File(dev, ino), .. })) => {
-                    footprint.covers.push(Identity::File { dev: *dev, ino: *ino });
-                    return footprint;
-                }
-                _ => break,
-            }
-        }
-        self.collect_within(whole, 0, &mut footprint.within);
-        footprint
-    }
-
-    fn collect_within(&self, dev: DevNum, depth: usize, within: &mut Vec<Identity>) {
-        if depth >= DEEPEST {
-            return;
-        }
-        let below = match self.below(dev) {
-            None => return,
-            Some(Below::Disk(disk)) => vec![disk],
-            Some(Below::Members(members)) => members,
-            Some(Below::Loop(over)) => match &over.backing {
-                Backing::Device(device) => vec![*device],
-                Backing::File(dev, ino) => {
-                    within.push(Identity::File { dev: *dev, ino: *ino });
-                    return;
-                }
-                Backing::Unknown(_) => return,
-            },
+        let Some(top) = self.graph.by_dev(dev) else { return footprint };
+        let device = |at: usize| Identity::Device(raw(self.graph.nodes[at].dev));
+        let file = |at: usize| match self.graph.nodes[at].over()?.behind {
+            Behind::File(dev, ino) => Some(Identity::File { dev, ino }),
+            Behind::Device(_) | Behind::Unknown => None,
         };
-        for dev in below {
-            within.push(Identity::Device(raw(dev)));
-            self.collect_within(dev, depth + 1, within);
+        // A loop device passes everything on to what it stands on, and so does that.
+        let mut passes_on = true;
+        for at in self.graph.blocks_below(top) {
+            let place = if passes_on { &mut footprint.covers } else { &mut footprint.within };
+            place.extend((at != top).then(|| device(at)).into_iter().chain(file(at)));
+            passes_on &= self.graph.nodes[at].over().is_some();
         }
+        footprint
     }
 
     /// Every use of `dev` and of what shares its blocks.
     pub(super) fn in_use(&self, dev: DevNum) -> Vec<Reason> {
         let mut reasons = self.uses_above(dev);
-        self.below_in_use(dev, 0, &mut reasons);
+        self.below_in_use(dev, &mut reasons);
         reasons
     }
 
     /// Every use of `dev` itself and of its partitions, but for programs that only read it.
     pub(super) fn uses_above(&self, dev: DevNum) -> Vec<Reason> {
         let mut reasons = Vec::new();
-        // Writing to a disk writes to its partitions too.
-        for part in std::iter::once(dev).chain(self.partitions(dev)) {
-            self.use_of(part, None, &mut reasons);
-        }
+        self.whole(dev).for_each(|at| self.use_of(at, None, &mut reasons));
         reasons
     }
 
     /// Every use of `dev` itself and of its partitions, programs that only read it among them.
     pub(super) fn users_above(&self, dev: DevNum) -> Vec<Reason> {
         let mut reasons = Vec::new();
-        let devices = std::iter::once(dev).chain(self.partitions(dev));
-        for part in devices {
-            self.use_of(part, None, &mut reasons);
-            for opener in self.users.readers(&self.sys, part) {
-                reasons.push(has_open(&opener, &format!("{} open", self.name(part))));
-            }
+        for at in self.whole(dev) {
+            self.use_of(at, None, &mut reasons);
+            let node = &self.graph.nodes[at];
+            let open = format!("{} open", node.shown_name());
+            reasons.extend(self.staying(node.dev, false).iter().map(|opener| has_open(opener, &open)));
         }
         reasons
+    }
+
+    /// A device with its partitions: who writes to a disk writes to those too. Nobody uses one that is not there.
+    fn whole(&self, dev: DevNum) -> impl Iterator<Item = usize> {
+        let whole = |at| std::iter::once(at).chain(self.graph.partitions(at));
+        self.graph.by_dev(dev).into_iter().flat_map(whole)
     }
 
     /// Every use of what `dev` stands on but through it.
-    pub(super) fn users_below_device(&self, dev: DevNum) -> Vec<Reason> {
-        let mut reasons = Vec::new();
-        self.below_in_use(dev, 0, &mut reasons);
-        reasons
-    }
-
-    fn below_in_use(&self, dev: DevNum, depth: usize, reasons: &mut Vec<Reason>) {
-        if depth >= DEEPEST {
-            reasons.push(cannot_tell("what is below it", "it stands on more layers than anybody stacks"));
-            return;
-        }
-        match self.below(dev) {
-            None => {}
-            Some(Below::Disk(disk)) => {
-                self.use_of(disk, None, reasons);
-                self.overlapping_partitions(dev, disk, reasons);
-                self.below_in_use(disk, depth + 1, reasons);
-            }
-            Some(Below::Members(members)) => {
-                for member in members {
-                    self.use_of(member, Some(dev), reasons);
-                    self.below_in_use(member, depth + 1, reasons);
+    pub(super) fn below_in_use(&self, dev: DevNum, reasons: &mut Vec<Reason>) {
+        for sharer in self.graph.by_dev(dev).map_or_else(Vec::new, |at| self.graph.sharers(at)) {
+            match sharer {
+                Sharer::Device(at, through) => self.use_of(at, through, reasons),
+                Sharer::Behind(loop_device) => {
+                    let node = &self.graph.nodes[loop_device];
+                    node.over().into_iter().for_each(|over| self.behind(loop_device, node, over, reasons));
                 }
             }
-            Some(Below::Loop(over)) => match &over.backing {
-                Backing::Device(device) => {
-                    for part in std::iter::once(*device).chain(self.partitions(*device)) {
-                        self.use_of(part, Some(dev), reasons);
-                    }
-                    self.claimed(*device, over, reasons);
-                    self.below_in_use(*device, depth + 1, reasons);
-                }
-                Backing::File(file_dev, ino) => {
-                    self.file_below(over, (*file_dev, *ino), reasons);
-                }
-                Backing::Unknown(path) => {
-                    let what = format!("what else uses {}, the file behind {},", path.shown(), over.name);
-                    reasons.push(cannot_tell(&what, "run it as root, or where the file can be seen"));
-                }
-            },
         }
     }
 
-    /// Uses of the one device `dev`. `through` stands on it and is what is to be written: that is no use by others.
-    fn use_of(&self, dev: DevNum, through: Option<DevNum>, reasons: &mut Vec<Reason>) {
-        let name = self.name(dev);
-        let mut add = |reason| {
+    /// Uses of what is behind a loop device.
+    fn behind(&self, at: usize, node: &Node, over: &Loop, reasons: &mut Vec<Reason>) {
+        match over.behind {
+            Behind::Device(device) => self.claimed(&self.graph.nodes[device], node, reasons),
+            Behind::File(dev, ino) => self.file_below(at, over, (dev, ino), reasons),
+            Behind::Unknown => {
+                let what = format!("what else uses {}, the file behind {},", over.path.shown(), node.name);
+                reasons.push(cannot_tell(&what, "run it as root, or where the file can be seen"));
+            }
+        }
+    }
+
+    /// Uses of the device at this place but by `through`, which stands on it and is what is to be written.
+    fn use_of(&self, at: usize, through: Option<usize>, reasons: &mut Vec<Reason>) {
+        let node = &self.graph.nodes[at];
+        let uses = self.graph.uses(at, through);
+        let openers = self.staying(node.dev, true);
+        let open = format!("{} open to write", node.shown_name());
+        let openers = openers.iter().map(|opener| has_open(opener, &open));
+        for reason in uses.into_iter().map(|one| self.reason(node, one)).chain(openers) {
             if !reasons.contains(&reason) {
                 reasons.push(reason);
             }
-        };
-        let mut push = |kind, what: String, remedy: String| add(Reason { kind, what, remedy });
-        let mounts: Vec<&str> = self.mounts_of(dev);
-        if let Some(mountpoint) = mounts.first() {
-            let more = match mounts.len() - 1 {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            push(
-                RefusalKind::Mounted,
-                format!("{name} is mounted on {mountpoint}{more}"),
-                format!("unmount it (`umount {mountpoint}`) if nothing needs it"),
-            );
         }
-        if self.is_swap(dev) {
-            push(
+    }
+
+    /// What stands against writing a device, and how it goes.
+    fn reason(&self, node: &Node, use_of_it: Use<'_>) -> Reason {
+        let name = node.shown_name();
+        let shown =
+            |nodes: &[&Node]| nodes.iter().map(|node| node.shown_name()).collect::<Vec<_>>().join(", ");
+        let (kind, what, remedy) = match use_of_it {
+            Use::Mounted(places) => {
+                let more = match places.len() - 1 {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                (
+                    RefusalKind::Mounted,
+                    format!("{name} is mounted on {}{more}", places[0]),
+                    format!("unmount it (`umount {}`) if nothing needs it", places[0]),
+                )
+            }
+            Use::Swap(_) => (
                 RefusalKind::Swap,
                 format!("{name} is swap in use"),
-                format!("`swapoff /dev/{}` if the memory suffices without it", self.kernel_name(dev)),
-            );
-        }
-        let holders = self.holders(dev, through);
-        if !holders.is_empty() {
-            push(
+                format!("`swapoff /dev/{}` if the memory suffices without it", node.name),
+            ),
+            Use::Part(of) => (
                 RefusalKind::Held,
-                format!("{name} is part of {}", holders.join(", ")),
+                format!("{name} is part of {}", shown(&of)),
                 "stop what is built on it first (mdadm --stop, vgchange -an, cryptsetup close)".to_owned(),
-            );
-        }
-        let loops: Vec<&str> = self
-            .users
-            .loops
-            .iter()
-            .filter(|over| over.backing == Backing::Device(dev) && Some(over.dev) != through)
-            .map(|over| over.name.as_str())
-            .collect();
-        if let Some(first) = loops.first() {
-            push(
+            ),
+            Use::Behind(loops) => (
                 RefusalKind::Held,
-                format!("{name} is behind {}", loops.join(", ")),
-                format!("detach it first (`losetup -d /dev/{first}`) if nothing needs it"),
-            );
-        }
-        if let Some(other) = rbd::same_image(&self.sys, &self.kernel_name(dev)).first() {
-            push(
+                format!("{name} is behind {}", shown(&loops)),
+                format!("detach it first (`losetup -d /dev/{}`) if nothing needs it", loops[0].name),
+            ),
+            Use::Same(others) => (
                 RefusalKind::Held,
-                format!("{name} is the same image of Ceph as {other}"),
-                format!("unmap one of them (`rbd device unmap /dev/{other}`)"),
-            );
-        }
-        for reason in self.users.exports_of(&Exposed::Device(dev), &name) {
-            add(reason);
-        }
-        for opener in self.users.writers(&self.sys, dev) {
-            add(has_open(&opener, &format!("{name} open to write")));
-        }
-    }
-
-    fn kernel_name(&self, dev: DevNum) -> String {
-        self.users.relation(dev).map_or_else(|| dev.to_string(), |relation| relation.name.clone())
-    }
-
-    pub(super) fn mounts_of(&self, dev: DevNum) -> Vec<&str> {
-        let mut found: Vec<&str> = self
-            .users
-            .mounts()
-            // btrfs and other multi-device file systems have a number of their own: their source names the device.
-            .filter(|mount| mount.dev == dev || (mount.dev.major == 0 && self.is_called(dev, &mount.source)))
-            .map(|mount| mount.mountpoint.as_str())
-            .collect();
-        found.sort_unstable();
-        found.dedup();
-        found
-    }
-
-    fn is_swap(&self, dev: DevNum) -> bool {
-        self.users.swaps.iter().any(|swap| self.is_called(dev, &swap.path))
-    }
-
-    /// Whether `path` is a name of the device `dev`.
-    fn is_called(&self, dev: DevNum, path: &str) -> bool {
-        use std::os::unix::fs::{FileTypeExt, MetadataExt};
-        let Some(relation) = self.users.relation(dev) else { return false };
-        let last = path.rsplit('/').next().unwrap_or(path);
-        let by_name = path == format!("/dev/{}", relation.name)
-            || (path.starts_with("/dev/mapper/") && Some(last) == relation.alias.as_deref());
-        let by_number = || {
-            let found = std::fs::metadata(self.sys.root().join(path.trim_start_matches('/')));
-            found.is_ok_and(|found| {
-                found.file_type().is_block_device() && DevNum::from_raw(found.rdev()) == dev
-            })
+                format!("{name} is the same image of Ceph as {}", others[0].name),
+                format!("unmap one of them (`rbd device unmap /dev/{}`)", others[0].name),
+            ),
+            Use::Exported(seen) => return exported(seen, name),
         };
-        // A recorded host has links, but no devices.
-        let by_link = || {
-            path.strip_prefix("/dev/disk/").is_some()
-                && std::fs::read_link(self.sys.root().join(path.trim_start_matches('/')))
-                    .is_ok_and(|to| to.file_name().is_some_and(|name| *name == *relation.name))
-        };
-        by_name || (path.starts_with('/') && (by_number() || by_link()))
-    }
-
-    /// Devices that stand on `dev`, without `through` and without those that share a member with it by design: logical
-    /// volumes and mapped partitions, each with blocks of its own.
-    fn holders(&self, dev: DevNum, through: Option<DevNum>) -> Vec<String> {
-        let through = through.and_then(|through| self.users.relation(through));
-        let own = through.map(|through| self.dm_uuid(&through.name)).unwrap_or_default();
-        let here = self.users.relation(dev).map(|relation| self.dm_uuid(&relation.name)).unwrap_or_default();
-        let apart = |uuid: &str| uuid.starts_with("LVM-") || uuid.starts_with("part");
-        sys::names(&self.place(dev).join("holders"))
-            .into_iter()
-            .filter(|holder| {
-                let Some(through) = through else { return true };
-                if *holder == through.name {
-                    return false;
-                }
-                // LVM names the origin of a snapshot after the volume that everybody sees: writing to that one uses up
-                // the snapshots' space, and one that is full is lost.
-                let origin = !own.is_empty() && here == format!("{own}-real");
-                origin || !(apart(&own) && apart(&self.dm_uuid(holder)))
-            })
-            .map(|holder| self.users.named(&holder).map_or(holder.clone(), |r| r.shown_name().to_owned()))
-            .collect()
-    }
-
-    fn dm_uuid(&self, name: &str) -> String {
-        sys::word(&self.sys.sys.join("block").join(name).join("dm/uuid")).unwrap_or_default()
-    }
-
-    /// Partitions of `disk` that share blocks with its partition `dev`, as an extended one does with the logical ones.
-    fn overlapping_partitions(&self, dev: DevNum, disk: DevNum, reasons: &mut Vec<Reason>) {
-        let extent = |dev: DevNum| {
-            let of = |name: &str| sys::number::<u64>(&self.place(dev).join(name));
-            Some((of("start")?, of("size")?))
-        };
-        let Some((start, size)) = extent(dev) else { return };
-        for other in self.partitions(disk).into_iter().filter(|other| *other != dev) {
-            let apart = extent(other).is_some_and(|(other_start, other_size)| {
-                other_start >= start.saturating_add(size) || start >= other_start.saturating_add(other_size)
-            });
-            if !apart {
-                self.use_of(other, None, reasons);
-            }
-        }
+        Reason { kind, what, remedy }
     }
 
     /// A loop device does not claim the device that it stands on: whether somebody has, in whatever namespace, the kernel
     /// tells by refusing a claim.
-    fn claimed(&self, dev: DevNum, over: &LoopDevice, reasons: &mut Vec<Reason>) {
+    fn claimed(&self, node: &Node, over: &Node, reasons: &mut Vec<Reason>) {
         if !self.sys.is_host() || reasons.iter().any(|reason| reason.kind.is_absolute()) {
             return;
         }
-        let name = self.kernel_name(dev);
-        let what = format!("{}, behind {},", name, over.name);
-        match ebbtide_door::is_claimed(&self.sys.dev.join(&name), raw(dev)) {
+        let what = format!("{}, behind {},", node.name, over.name);
+        match ebbtide_door::is_claimed(&self.sys.dev.join(&node.name), raw(node.dev)) {
             Ok(false) => {}
             Ok(true) => {
                 reasons.push(claimed(format!("{what} is claimed by the kernel or a program")));
             }
             Err(_) => reasons.push(cannot_tell(&format!("who uses {what}"), "run it as root")),
         }
+    }
+}
+
+/// That what is called `name` is given to other hosts.
+pub(super) fn exported(seen: &crate::graph::KernelExport, name: &str) -> Reason {
+    Reason {
+        kind: RefusalKind::Held,
+        what: format!("{name} is exported to other hosts over {} as {}", seen.protocol, seen.target),
+        remedy: seen.remedy(),
     }
 }

@@ -1,7 +1,6 @@
 //! File systems that keep their files in files of others: who uses the file below is not told by asking at the one above.
 
 use super::{HostLook, cannot_tell};
-use crate::probe::DEEPEST;
 use crate::probe::tables::{self, Mount};
 use crate::sys::{self, Sys};
 use ebbtide_door::read;
@@ -11,6 +10,9 @@ use std::fs::{File, Metadata};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+/// More layers than anybody stacks.
+const DEEPEST: usize = 16;
 
 /// Where the content of a file is kept.
 #[derive(Debug)]

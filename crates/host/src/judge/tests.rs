@@ -49,22 +49,18 @@ impl Recorded {
     }
 }
 
-/// One disk only is read in full: what is seen there is what a look at the whole host sees.
+/// One device only is read in full: what is seen of it is what a look at the whole host sees.
 #[test]
-fn one_disk_is_seen_as_among_all() {
+fn one_device_is_seen_as_among_all() {
     let root = unpack(ARRAYS);
     let sys = Sys::below(root.path());
     let all = probe::devices(&sys);
     assert!(all.devices.iter().any(|device| !device.partitions.is_empty()));
     for device in &all.devices {
-        let disk = device.partition_of.as_ref().map_or(device, |name| all.get(name).expect("its disk"));
-        let parts = disk.partitions.iter().map(|name| all.get(name).expect("its partition"));
-        let expected: Vec<&BlockDevice> = std::iter::once(disk).chain(parts).collect();
-        let seen = probe::disk_with(&sys, device.dev, &Never);
-        assert_eq!(seen.devices.iter().collect::<Vec<_>>(), expected, "{}", device.name);
+        let at = all.graph.by_dev(device.dev).expect("it is in the graph");
+        assert_eq!(probe::one(&sys, &all.graph, at, &Never).as_ref(), Some(device));
     }
-    let none = DevNum { major: 259, minor: 999 };
-    assert_eq!(probe::disk_with(&sys, none, &Never), Devices::default());
+    assert_eq!(probe::one(&sys, &all.graph, all.graph.nodes.len(), &Never), None);
 }
 
 #[test]

@@ -1,52 +1,53 @@
 //! The devices below the members: what they are, before anything is counted.
 
 use super::remote;
-use crate::chain::{self, Chain};
-use crate::probe::dm::Tables;
+use crate::graph::dm::Tables;
+use crate::graph::{Graph, Node, Place};
 use crate::probe::{Kind, classify_disk};
 use crate::sys::{self, Sys};
+use ebbtide_model::graph::Layers;
 use ebbtide_model::samples::{Below, DeviceObservation, Encryption};
 use ebbtide_model::units::Bytes;
 use std::path::Path;
 
-/// Adds the devices of `chain` that are not among `devices` yet; the place of each of its links there.
+/// Adds those devices below a place of the graph that are not among `devices` yet; the place of each of them there.
 pub(super) fn add(
     sys: &Sys,
     tables: &Tables<'_>,
-    chain: &Chain,
+    (graph, place): (&Graph, &Place),
     devices: &mut Vec<DeviceObservation>,
-) -> Vec<usize> {
-    let places: Vec<usize> = chain
-        .links
+) -> (Vec<usize>, Below) {
+    let below = graph.all_below(&place.below.devices);
+    let places: Vec<usize> = below
         .iter()
-        .map(|link| {
-            devices.iter().position(|d| d.name == link.name).unwrap_or_else(|| {
-                let seen = describe(sys, &link.name, &link.dev.to_string());
-                let encryption = encryption(sys, tables, &link.dev.to_string());
-                devices.push(DeviceObservation { alias: link.alias.clone(), encryption, ..seen });
+        .map(|at| {
+            let node = &graph.nodes[*at];
+            devices.iter().position(|device| device.name == node.name).unwrap_or_else(|| {
+                let seen = describe(sys, &node.name, &node.dev.to_string());
+                let encryption = encryption(sys, tables, node);
+                devices.push(DeviceObservation { alias: node.alias.clone(), encryption, ..seen });
                 devices.len() - 1
             })
         })
         .collect();
-    for (link, place) in chain.links.iter().zip(&places) {
-        devices[*place].below = Some(placed(&link.below, &places));
+    let placed = |of: &Below| {
+        let place = |device: &usize| places.get(below.iter().position(|at| at == device)?).copied();
+        Below { devices: of.devices.iter().filter_map(place).collect(), ..of.clone() }
+    };
+    for (at, place) in below.iter().zip(&places) {
+        devices[*place].below = Some(placed(&graph.nodes[*at].made));
     }
-    places
-}
-
-/// What lies below a link, where its links are at these places.
-pub(super) fn placed(below: &chain::Below, places: &[usize]) -> Below {
-    let devices = below.links.iter().filter_map(|link| places.get(*link).copied());
-    Below { devices: devices.collect(), join: below.join, missing: below.missing }
+    let tops = placed(&place.below);
+    (places, tops)
 }
 
 /// Remote: a network file system, or a disk that is reached over a network.
-pub(super) fn is_remote(sys: &Sys, chain: &Chain) -> bool {
-    remote::of_chain(chain).is_some()
-        || chain.disks().any(|disk| {
+pub(super) fn is_remote(sys: &Sys, graph: &Graph, place: &Place) -> bool {
+    remote::of_place(place).is_some()
+        || graph.disks_below(&place.below.devices).into_iter().any(|disk| {
             // EBS has a link of its own, which no interface of the guest shows.
             matches!(
-                classify_disk(sys, &disk.name),
+                classify_disk(sys, &graph.nodes[disk].name),
                 Kind::Iscsi | Kind::NvmeFabric | Kind::Nbd | Kind::Rbd | Kind::Drbd
             )
         })
@@ -84,17 +85,15 @@ fn hardware_queues(queue: Option<&Path>) -> Option<u32> {
 }
 
 /// How the device of this number encrypts.
-fn encryption(sys: &Sys, tables: &Tables<'_>, number: &str) -> Option<Encryption> {
+fn encryption(sys: &Sys, tables: &Tables<'_>, node: &Node) -> Option<Encryption> {
     /// Beginnings of the uuids of mappings that do something else, which need no asking.
     const OTHERS: [&str; 3] = ["LVM-", "mpath-", "part"];
-    let mapping = sys.sys.join("dev/block").join(number).join("dm");
-    let name = sys::word(&mapping.join("name"))?;
-    let uuid = sys::word(&mapping.join("uuid")).unwrap_or_default();
+    let uuid = Some(&node.dm_uuid).filter(|_| node.name.starts_with("dm-"))?;
     if OTHERS.iter().any(|other| uuid.starts_with(other)) {
         return None;
     }
     let unseen = || uuid.starts_with("CRYPT-").then(Encryption::default);
-    let found = tables.encryption(&name).or_else(unseen)?;
+    let found = tables.encryption(node.shown_name()).or_else(unseen)?;
     let cpuinfo = sys::text(&sys.proc.join("cpuinfo")).unwrap_or_default();
     Some(Encryption { aes_instructions: aes_instructions(&cpuinfo), ..found })
 }
@@ -113,15 +112,17 @@ mod tests {
     /// The table is that of a guest with Linux 6.1; the flags are a part of those of an Intel Xeon.
     #[test]
     fn a_mapping_that_encrypts_is_told_from_others() {
-        let root = unpack(
-            "f /sys/dev/block/253:0/dm/name\n|secret\nf /sys/dev/block/253:0/dm/uuid\n|CRYPT-LUKS2-5ca0e8bd-secret\n\
-             f /sys/dev/block/253:1/dm/name\n|vg-one\nf /sys/dev/block/253:1/dm/uuid\n|LVM-x\n\
-             f /proc/cpuinfo\n|processor\t: 0\n|flags\t\t: fpu vme sse4_2 aes xsave avx\n",
-        );
+        let root = unpack("f /proc/cpuinfo\n|processor\t: 0\n|flags\t\t: fpu vme sse4_2 aes xsave avx\n");
         let sys = Sys::below(root.path());
-        let seen = |number: &str| encryption(&sys, &Tables::of_host(&sys), number);
+        let seen = |name: &str, uuid: &str| {
+            let node = Node { name: name.to_owned(), dm_uuid: uuid.to_owned(), ..Node::default() };
+            encryption(&sys, &Tables::of_host(&sys), &node)
+        };
         let expected = Encryption { aes_instructions: Some(true), ..Encryption::default() };
-        assert_eq!((seen("253:0"), seen("253:1"), seen("8:0")), (Some(expected), None, None));
+        assert_eq!(
+            (seen("dm-0", "CRYPT-LUKS2-5ca0e8bd-secret"), seen("dm-1", "LVM-x"), seen("sda", "")),
+            (Some(expected), None, None)
+        );
         assert_eq!(aes_instructions("flags : fpu sse4_2\n"), Some(false));
         assert_eq!(aes_instructions("processor : 0\n"), None);
     }

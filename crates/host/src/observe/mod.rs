@@ -21,10 +21,10 @@ pub(crate) mod waits;
 pub use built::as_built;
 pub use limits::{EbsLimits, LimitsPage, LimitsReader, NoLimits};
 
-use crate::chain;
-use crate::probe::dm::Tables;
+use crate::graph;
+use crate::graph::dm::Tables;
 use crate::sys::Sys;
-use devices::{add, is_remote, placed};
+use devices::{add, is_remote};
 use ebbtide_model::samples::{DeviceObservation, MemberObservation, Observation};
 use ebbtide_model::units::{Bytes, Nanos, UnixTime};
 use group_limits::GroupLimits;
@@ -175,19 +175,20 @@ impl Observer {
     /// Devices below the members, each once; for each member their indices; whether any is remote.
     fn resolve(&self, members: &[ObservedMember]) -> (Vec<DeviceObservation>, Vec<MemberObservation>, bool) {
         let tables = Tables::of_host(&self.sys);
+        let graph = graph::read_with(&self.sys, &tables);
         let mut devices: Vec<DeviceObservation> = Vec::new();
         let mut any_remote = false;
         let below = members
             .iter()
             .map(|member| {
-                let chain = chain::of_path(&self.sys, &member.path).unwrap_or_default();
-                any_remote |= is_remote(&self.sys, &chain);
-                let places = add(&self.sys, &tables, &chain, &mut devices);
+                let place = graph.of_path(&member.path).unwrap_or_default();
+                any_remote |= is_remote(&self.sys, &graph, &place);
+                let (places, below) = add(&self.sys, &tables, (&graph, &place), &mut devices);
                 MemberObservation {
                     member: member.name.clone(),
-                    below: Some(placed(&chain.below, &places)),
+                    below: Some(below),
                     devices: places,
-                    remote: remote::of_chain(&chain),
+                    remote: remote::of_place(&place),
                     resident_before: (self.residency)(&member.path).map(Bytes),
                     ..MemberObservation::default()
                 }

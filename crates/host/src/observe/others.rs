@@ -1,9 +1,12 @@
 //! Who else is at work on the observed devices: processes, md's resync, ext4's lazy initialisation.
 
 use super::timeline::read_into;
-use crate::chain::{self, Chain};
+use crate::command::Never;
+use crate::graph::dm::Tables;
+use crate::graph::{self, Graph};
 use crate::probe::tables::{self, Mount};
 use crate::sys::{self, DevNum, Sys, process};
+use ebbtide_model::graph::Layers;
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{Observation, OtherActivity, OtherKind};
 use std::collections::BTreeMap;
@@ -67,16 +70,15 @@ pub(super) struct Others {
 
 impl Others {
     pub fn new(sys: &Sys, devices: Vec<String>) -> Others {
-        let arrays =
-            sys::names(&sys.sys.join("block")).into_iter().filter(|n| n.starts_with("md")).filter(|name| {
-                let number = sys::text(&sys.sys.join("block").join(name).join("dev"))
-                    .and_then(|t| t.parse::<DevNum>().ok());
-                number.is_some_and(|dev| {
-                    chain::of_device(sys, dev).links.iter().any(|l| devices.contains(&l.name))
-                })
-            });
+        let graph = graph::read_with(sys, &Tables::new(&Never));
+        let shares = |at: &usize| {
+            let below = graph.all_below(&[*at]);
+            below.into_iter().any(|at| devices.contains(&graph.nodes[at].name))
+        };
+        let arrays = (0..graph.nodes.len()).filter(|at| graph.nodes[*at].md.is_some()).filter(shares);
+        let arrays: Vec<String> = arrays.map(|at| graph.nodes[at].name.clone()).collect();
         Others {
-            arrays: arrays.collect(),
+            arrays,
             sys: sys.clone(),
             devices,
             processes: BTreeMap::new(),
@@ -249,7 +251,8 @@ fn place_of(sys: &Sys, place: &Path, devices: &[String]) -> Place {
         return if serves { Place::Hidden } else { Place::Elsewhere };
     }
     let Ok(entries) = std::fs::read_dir(place.join("fd")) else { return Place::Hidden };
-    let mut files = Files { sys, place, devices, mounts: None, seen: Vec::new() };
+    let graph = graph::read_with(sys, &Tables::new(&Never));
+    let mut files = Files { graph, place, devices, mounts: None, seen: Vec::new() };
     let mut open: Vec<(u32, PathBuf)> = entries
         .flatten()
         .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path())))
@@ -285,7 +288,7 @@ fn is_kernel_thread(place: &Path) -> bool {
 
 /// The open files of a process.
 struct Files<'a> {
-    sys: &'a Sys,
+    graph: Graph,
     place: &'a Path,
     devices: &'a [String],
     mounts: Option<Vec<Mount>>,
@@ -306,16 +309,20 @@ impl Files<'_> {
             }
             self.seen.push(dev);
             let name = std::fs::read_link(path).unwrap_or_default();
-            let chain = self.chain(dev, &name);
-            if let Some(link) = chain.links.iter().find(|link| self.devices.contains(&link.name)) {
-                return Some(Place::Observed(link.name.clone()));
+            let place =
+                if kind.is_block_device() { self.graph.of_device(dev) } else { self.place(dev, &name) };
+            let graph = &self.graph;
+            let mut below = graph.all_below(&place.below.devices).into_iter().map(|at| &graph.nodes[at].name);
+            let nothing = below.len() == 0;
+            if let Some(name) = below.find(|name| self.devices.contains(name)) {
+                return Some(Place::Observed(name.clone()));
             }
             // A file of memfd_create is on a mount that nobody sees.
             let nowhere =
-                chain.fstype.as_deref().is_some_and(|kind| ON_NO_DEVICE.split(' ').any(|one| one == kind))
+                place.fstype.as_deref().is_some_and(|kind| ON_NO_DEVICE.split(' ').any(|one| one == kind))
                     || name.as_os_str().as_encoded_bytes().starts_with(b"/memfd:");
-            hidden |= chain.links.is_empty() && !nowhere;
-            known |= !chain.links.is_empty() || nowhere;
+            hidden |= nothing && !nowhere;
+            known |= !nothing || nowhere;
         }
         match (hidden, known) {
             (true, _) => Some(Place::Hidden),
@@ -324,15 +331,12 @@ impl Files<'_> {
         }
     }
 
-    fn chain(&mut self, dev: DevNum, path: &Path) -> Chain {
-        if dev.major != 0 {
-            return chain::of_device(self.sys, dev);
-        }
-        // Number and path are those of the process's own namespace.
-        let mounts = self.mounts.get_or_insert_with(|| {
-            tables::mountinfo(&sys::text(&self.place.join("mountinfo")).unwrap_or_default())
-        });
-        chain::of_file(self.sys, dev, mounts, path)
+    /// Number and path are those of the process's own namespace.
+    fn place(&mut self, dev: DevNum, path: &Path) -> graph::Place {
+        let mountinfo = self.place.join("mountinfo");
+        let mounts =
+            self.mounts.get_or_insert_with(|| tables::mountinfo(&sys::text(&mountinfo).unwrap_or_default()));
+        self.graph.of_file(dev, mounts.iter(), path)
     }
 }
 
@@ -348,7 +352,7 @@ pub(super) fn plausible(others: Vec<OtherActivity>, observed: &Observation) -> V
             };
             let at =
                 other.device.as_ref().and_then(|name| observed.devices.iter().position(|d| d.name == *name));
-            let mut disks = at.map_or_else(|| all.clone(), |at| observed.disks_of(at));
+            let mut disks = at.map_or_else(|| all.clone(), |at| observed.disks_below(&[at]));
             disks.sort_unstable();
             disks.dedup();
             let moved =
@@ -435,8 +439,9 @@ mod tests {
     #[test]
     fn a_process_is_where_its_files_are_and_those_in_memory_are_on_no_disk() {
         let disk = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).expect("a file");
-        let below = chain::of_path(&Sys::host(), disk.path()).expect("a chain");
-        let devices: Vec<String> = below.links.iter().map(|link| link.name.clone()).collect();
+        let (graph, below) = graph::below_path(&Sys::host(), disk.path()).expect("a place");
+        let devices = graph.all_below(&below.below.devices).into_iter();
+        let devices: Vec<String> = devices.map(|at| graph.nodes[at].name.clone()).collect();
         let opened = || disk.reopen().expect("opened");
         let here = place_with_open(opened(), None, &devices);
         // In a container the file system may have no device that /sys shows.

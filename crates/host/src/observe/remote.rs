@@ -10,7 +10,7 @@
 //! ```
 
 use super::counter::{Counter, read_all};
-use crate::chain::Chain;
+use crate::graph::Place;
 use crate::probe::tables::unescape;
 use crate::sys::{self, Sys};
 use ebbtide_model::per_op::PerOp;
@@ -21,13 +21,13 @@ use std::time::Duration;
 /// Types of file systems behind a network.
 const TYPES: [&str; 9] = ["nfs", "nfs4", "cifs", "smb3", "ceph", "fuse.sshfs", "9p", "lustre", "glusterfs"];
 
-/// The network file system that `chain` ends at.
-pub(super) fn of_chain(chain: &Chain) -> Option<RemoteUse> {
-    let fstype = chain.fstype.clone().filter(|fstype| TYPES.contains(&fstype.as_str()))?;
+/// The network file system that a path is on.
+pub(super) fn of_place(place: &Place) -> Option<RemoteUse> {
+    let fstype = place.fstype.clone().filter(|fstype| TYPES.contains(&fstype.as_str()))?;
     Some(RemoteUse {
         fstype,
-        source: chain.source.clone().unwrap_or_default(),
-        mountpoint: chain.mountpoint.clone().unwrap_or_default(),
+        source: place.source.clone().unwrap_or_default(),
+        mountpoint: place.mountpoint.clone().unwrap_or_default(),
         ..RemoteUse::default()
     })
 }

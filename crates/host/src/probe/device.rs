@@ -1,11 +1,11 @@
 //! What is known of one block device.
 
 use super::kind::Kind;
-use super::made::Made;
 use super::signature::Content;
 use super::tables::Mount;
-use crate::exposed::KernelExport;
+use crate::graph::{KernelExport, MdArray};
 use crate::sys::DevNum;
+use ebbtide_model::graph::Join;
 use ebbtide_model::observe::nvme::Health;
 use ebbtide_model::units::Bytes;
 use serde::Serialize;
@@ -43,8 +43,11 @@ pub struct BlockDevice {
     pub partitions: Vec<String>,
     /// What is written on it.
     pub content: Content,
-    /// Where it is mounted.
+    /// Where it is mounted, as this program sees it.
     pub mounts: Vec<Mount>,
+    /// Where it is mounted in other mount namespaces, where it is not in this one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mounted_elsewhere: Vec<String>,
     /// Bytes of swap in use when it is an active swap area.
     pub swap_used: Option<Bytes>,
     /// The array, when it is one of md's.
@@ -63,6 +66,17 @@ pub struct BlockDevice {
     /// What an NVMe drive says of its health, once it was asked ([`ask_health`](super::ask_health)).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub health: Option<Health>,
+}
+
+/// What a device is made of.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Made {
+    /// How they are put together.
+    pub join: Join,
+    /// Names of the devices that hold its data, in the array's order where it is known.
+    pub of: Vec<String>,
+    /// How many more there should be.
+    pub missing: u32,
 }
 
 /// Stable identity of a device.
@@ -174,57 +188,6 @@ impl Queue {
     }
 }
 
-/// State of an md array.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct MdArray {
-    /// `raid0`, `raid1`, `raid10`, `raid5`, `raid6`, `linear`.
-    pub level: String,
-    /// Bytes on one member before the next member's turn; absent for levels without stripes.
-    pub chunk: Option<Bytes>,
-    /// md's own number for how a RAID10 or RAID5 arranges its chunks.
-    pub layout: Option<u32>,
-    /// Members that it should have.
-    pub members: u32,
-    /// Members that it lacks.
-    pub degraded: u32,
-    /// Kernel names of devices that it holds and uses no more, because they failed.
-    pub faulty: Vec<String>,
-    /// `idle`, `resync`, `recover`, `check`, ...
-    pub action: Option<String>,
-    /// Share of that action done, 0 to 1.
-    pub done: Option<f64>,
-    /// `clean`, `active`, `inactive`, ...
-    pub state: Option<String>,
-}
-
-impl MdArray {
-    /// Whether consecutive chunks are on different members.
-    pub fn is_striped(&self) -> bool {
-        matches!(self.level.as_str(), "raid0" | "raid10" | "raid4" | "raid5" | "raid6")
-    }
-
-    /// Members that hold the data of one stripe.
-    pub fn data_members(&self) -> u32 {
-        match self.level.as_str() {
-            "raid1" => 1,
-            "raid4" | "raid5" => self.members.saturating_sub(1),
-            "raid6" => self.members.saturating_sub(2),
-            "raid10" => (self.members / self.copies()).max(1),
-            _ => self.members,
-        }
-    }
-
-    /// Copies of every byte.
-    pub fn copies(&self) -> u32 {
-        match self.level.as_str() {
-            "raid1" => self.members.max(1),
-            // Near copies in the lowest byte, far ones or those at an offset in the next (md(4), RAID10).
-            "raid10" => self.layout.map_or(2, |layout| (layout & 0xff) * (layout >> 8 & 0xff)).max(1),
-            _ => 1,
-        }
-    }
-}
-
 impl BlockDevice {
     /// The name to print: the alias where there is one.
     pub fn shown_name(&self) -> &str {
@@ -241,6 +204,7 @@ impl BlockDevice {
         !(self.holders.is_empty()
             && self.partitions.is_empty()
             && self.mounts.is_empty()
+            && self.mounted_elsewhere.is_empty()
             && self.exports.is_empty()
             && self.swap_used.is_none())
     }

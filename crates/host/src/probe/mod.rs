@@ -3,11 +3,8 @@
 mod cloud;
 mod data;
 mod device;
-pub mod dm;
 mod health;
 mod kind;
-mod made;
-mod relations;
 pub mod signature;
 pub mod tables;
 #[cfg(test)]
@@ -15,32 +12,31 @@ mod tests;
 
 pub use cloud::{Cloud, cloud};
 pub use data::{foreign_data, foreign_data_over, look_for_data};
-pub use device::{BlockDevice, Ids, MdArray, Queue, best_name, is_steady_link, steadiest_name};
+pub use device::{BlockDevice, Ids, Made, Queue, best_name, is_steady_link, steadiest_name};
 pub use health::ask_health;
 pub use kind::{Kind, classify};
-pub use made::{FileSystem, Made, btrfs, file_systems, made};
-pub use relations::{Relation, relations};
 pub use signature::{Content, Signature};
 
 use crate::command::{Never, Real, Runner};
-use crate::exposed::{self, Exposed, KernelExport};
+use crate::graph::dm::Tables;
+use crate::graph::{self, Behind, Graph, Node};
 use crate::rbd;
-use crate::sys::md::Synced;
 use crate::sys::{self, DevNum, Sys};
+use ebbtide_model::graph::{Below, Layers};
 use ebbtide_model::units::Bytes;
 use kind::DeviceTraits;
 use serde::Serialize;
 use std::path::Path;
-use tables::{Mount, Swap, Udev};
-
-/// More layers than anybody stacks; ends a walk through a damaged or circular tree.
-pub const DEEPEST: usize = 16;
+use tables::Udev;
 
 /// The block devices of a host.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Devices {
     /// Devices by kernel name in the order in which people count; partitions follow their disk.
     pub devices: Vec<BlockDevice>,
+    /// What stands on what.
+    #[serde(skip)]
+    pub graph: Graph,
 }
 
 impl Devices {
@@ -57,24 +53,13 @@ impl Devices {
         self.devices.iter().find(|d| d.dev == dev)
     }
 
-    /// Whole disks below `name`: itself, or through partitions, md, dm and loop devices. Sorted, no repeats.
+    /// Whole disks below `name`: itself, or what it is made of. Sorted, no repeats.
     pub fn disks_below(&self, name: &str) -> Vec<&str> {
-        let mut disks = Vec::new();
-        self.collect_disks(name, &mut disks, 0);
+        let tops: Vec<usize> = self.graph.get(name).into_iter().collect();
+        let disks = self.graph.disks_below(&tops).into_iter();
+        let mut disks: Vec<&str> = disks.map(|disk| self.graph.nodes[disk].name.as_str()).collect();
         disks.sort_by(|a, b| sys::natural_order(a, b));
-        disks.dedup();
         disks
-    }
-
-    fn collect_disks<'a>(&'a self, name: &str, disks: &mut Vec<&'a str>, depth: usize) {
-        let Some(device) = self.get(name).filter(|_| depth < DEEPEST) else { return };
-        if let Some(disk) = &device.partition_of {
-            self.collect_disks(disk, disks, depth + 1);
-        } else if device.slaves.is_empty() {
-            disks.push(&device.name);
-        } else {
-            device.slaves.iter().for_each(|slave| self.collect_disks(slave, disks, depth + 1));
-        }
     }
 }
 
@@ -85,32 +70,23 @@ pub fn devices(sys: &Sys) -> Devices {
 
 /// The same, with signatures that udev does not know asked from `runner`.
 pub fn devices_with(sys: &Sys, runner: &dyn Runner) -> Devices {
-    let reader = Reader::new(sys, runner);
-    let disks = sys::names(&sys.sys.join("block"));
-    let mut devices: Vec<BlockDevice> = disks.iter().flat_map(|name| reader.disk(name)).collect();
-    // The kernel does not count a loop device among the holders of the device that it stands on.
-    let loops: Vec<(String, String)> = devices
-        .iter()
-        .filter(|device| device.backing_file.is_some())
-        .flat_map(|over| over.slaves.iter().map(|below| (below.clone(), over.name.clone())))
-        .collect();
-    for (below, over) in loops {
-        if let Some(device) = devices.iter_mut().find(|device| device.name == below) {
-            device.holders.push(over);
-        }
+    let graph = graph::read_with(sys, &Tables::new(runner));
+    let reader = Reader::new(sys, runner, &graph);
+    let mut devices: Vec<BlockDevice> = Vec::new();
+    for node in &graph.nodes {
+        let disk =
+            node.disk().and_then(|disk| devices.iter().rfind(|one| one.name == graph.nodes[disk].name));
+        devices.extend(reader.device(node, disk));
     }
-    Devices { devices }
+    Devices { devices, graph }
 }
 
-/// Of the same, only the disk that the device `dev` is, or is a partition of, with all its partitions; nothing where
-/// there is no such device.
-pub fn disk_with(sys: &Sys, dev: DevNum, runner: &dyn Runner) -> Devices {
-    let Ok(place) = std::fs::canonicalize(sys.sys.join("dev/block").join(dev.to_string())) else {
-        return Devices::default();
-    };
-    let disk = if place.join("partition").exists() { place.parent() } else { Some(place.as_path()) };
-    let name = disk.and_then(Path::file_name).and_then(|name| name.to_str());
-    Devices { devices: name.map_or_else(Vec::new, |name| Reader::new(sys, runner).disk(name)) }
+/// Of the same, only the device at this place of the graph; nothing where it vanished meanwhile, or has no medium or backing.
+pub fn one(sys: &Sys, graph: &Graph, at: usize, runner: &dyn Runner) -> Option<BlockDevice> {
+    let reader = Reader::new(sys, runner, graph);
+    let node = graph.nodes.get(at)?;
+    let disk = node.disk().and_then(|disk| reader.device(&graph.nodes[disk], None));
+    reader.device(node, disk.as_ref())
 }
 
 /// The kernel's own node for the device with the number `raw`, as `stat` gives it; nothing where it has none.
@@ -159,17 +135,13 @@ pub fn unread<'a>(devices: impl Iterator<Item = &'a BlockDevice>) -> Option<Stri
 struct Reader<'a> {
     sys: &'a Sys,
     runner: &'a dyn Runner,
-    mounts: Vec<Mount>,
-    swaps: Vec<Swap>,
+    graph: &'a Graph,
     /// Names below /dev/disk/by-id, each with the kernel name of the device that it leads to.
     by_id: Vec<(String, String)>,
-    tables: dm::Tables<'a>,
-    file_systems: Vec<FileSystem>,
-    exports: Vec<KernelExport>,
 }
 
 impl<'a> Reader<'a> {
-    fn new(sys: &'a Sys, runner: &'a dyn Runner) -> Reader<'a> {
+    fn new(sys: &'a Sys, runner: &'a dyn Runner, graph: &'a Graph) -> Reader<'a> {
         let directory = sys.dev.join("disk/by-id");
         let leads_to = |link: &str| {
             let to = std::fs::read_link(directory.join(link)).ok()?;
@@ -179,93 +151,67 @@ impl<'a> Reader<'a> {
         Reader {
             sys,
             runner,
-            mounts: tables::mounts_of(sys),
-            swaps: tables::swaps_of(sys),
+            graph,
             by_id: links.filter_map(|link| leads_to(&link).map(|name| (link, name))).collect(),
-            tables: dm::Tables::new(runner),
-            file_systems: file_systems(sys),
-            exports: exposed::seen(sys),
         }
     }
 
-    /// Reads the disk with this kernel name, then its partitions.
-    fn disk(&self, name: &str) -> Vec<BlockDevice> {
-        let place = self.sys.sys.join("block").join(name);
-        let Some(mut disk) = self.device(&place, name, None) else { return Vec::new() };
-        let mut partitions = Vec::new();
-        for part in sys::names(&place).into_iter().filter(|n| n.starts_with(name)) {
-            let place = place.join(&part);
-            if place.join("partition").exists()
-                && let Some(partition) = self.device(&place, &part, Some(&disk))
-            {
-                disk.partitions.push(part);
-                partitions.push(partition);
-            }
-        }
-        partitions.insert(0, disk);
-        partitions
-    }
-
-    /// Reads the device at `place`; nothing when it vanishes meanwhile or has no medium or backing.
-    fn device(&self, place: &Path, name: &str, disk: Option<&BlockDevice>) -> Option<BlockDevice> {
-        let dev: DevNum = sys::text(&place.join("dev"))?.parse().ok()?;
-        // sysfs counts in 512-byte sectors whatever the device's block size.
-        let size = Bytes(sys::number::<u64>(&place.join("size"))?.checked_mul(512)?);
-        if size.0 == 0 {
+    /// Reads a device; nothing when it vanishes meanwhile or has no medium or backing. A partition comes with its disk.
+    fn device(&self, node: &Node, disk: Option<&BlockDevice>) -> Option<BlockDevice> {
+        let (name, dev) = (&node.name, node.dev);
+        let (graph, at) = (self.graph, self.graph.by_dev(dev)?);
+        let place = self.sys.sys.join("dev/block").join(dev.to_string());
+        if node.size.0 == 0 || !place.exists() {
             return None;
         }
         let udev = self.udev(dev);
-        let dm_name = sys::word(&place.join("dm/name"));
         let (kind, ids) = match disk {
             Some(disk) => (disk.kind, Ids { by_id: self.by_id(name, &udev), ..Ids::default() }),
-            None => self.identity(place, name, &udev),
+            None => self.identity(&place, name, &udev),
         };
-        let (mounts, swap_used) = self.uses(dev, name, dm_name.as_deref());
-        let made = made(self.sys, place, &self.tables);
-        let shares = self.file_systems.iter().find(|all| all.devices.iter().any(|one| one == name));
-        let shares = shares.map(|all| Made { join: all.join, of: all.devices.clone(), missing: all.missing });
-        let backing_file = sys::word(&place.join("loop/backing_file"));
-        let behind = backing_file.as_deref().and_then(|path| self.backing_device(path));
+        let names = |places: &mut dyn Iterator<Item = usize>| -> Vec<String> {
+            places.map(|at| graph.nodes[at].name.clone()).collect()
+        };
+        let made = |below: &Below| {
+            let of = names(&mut below.devices.iter().copied());
+            Made { join: below.join, of, missing: below.missing }
+        };
+        let shares = graph
+            .file_systems
+            .iter()
+            .find(|all| all.below.devices.len() > 1 && all.below.devices.contains(&at));
+        let on = graph.mounts.iter().filter(|seen| seen.on.contains(&at));
+        let mounts: Vec<_> =
+            on.filter(|seen| seen.process.is_none()).map(|seen| seen.mount.clone()).collect();
+        let elsewhere = if mounts.is_empty() { graph.mounts_of(at) } else { Vec::new() };
+        let swap = graph.swaps.iter().find(|swap| swap.on == Behind::Device(at));
+        let exports = graph.exports.iter().filter(|seen| seen.exposed == Behind::Device(at));
         Some(BlockDevice {
-            name: name.to_owned(),
+            name: name.clone(),
             dev,
-            size,
+            size: node.size,
             kind,
-            partition_of: disk.map(|d| d.name.clone()),
-            start: disk.and_then(|_| sys::number::<u64>(&place.join("start"))?.checked_mul(512)).map(Bytes),
+            partition_of: disk.map(|disk| disk.name.clone()),
+            start: node.extent().and_then(|(start, _)| start.checked_mul(512)).map(Bytes),
             read_only: sys::number::<u8>(&place.join("ro")) == Some(1),
             removable: sys::number::<u8>(&place.join("removable")) == Some(1),
             ids,
-            queue: disk.map_or_else(|| queue(place), |d| d.queue.clone()),
-            slaves: behind.map_or_else(|| sys::names(&place.join("slaves")), |below| vec![below]),
-            holders: sys::names(&place.join("holders")),
-            partitions: Vec::new(),
+            queue: disk.map_or_else(|| queue(&place), |disk| disk.queue.clone()),
+            slaves: if disk.is_some() { Vec::new() } else { names(&mut node.below().iter().copied()) },
+            holders: names(&mut graph.holders(at).chain(graph.loops(at))),
+            partitions: names(&mut graph.partitions(at)),
             content: self.content(name, &udev, disk),
             mounts,
-            swap_used,
-            md: md_array(self.sys, place),
-            made: Some(made).filter(|made| !made.of.is_empty()),
-            shares,
-            backing_file,
-            exports: self
-                .exports
-                .iter()
-                .filter(|seen| seen.exposed == Exposed::Device(dev))
-                .cloned()
-                .collect(),
-            alias: dm_name.filter(|n| n != name),
+            mounted_elsewhere: elsewhere.into_iter().map(str::to_owned).collect(),
+            swap_used: swap.map(|swap| swap.used),
+            md: node.md.clone(),
+            made: node.holds().then(|| made(&node.made)),
+            shares: shares.map(|all| made(&all.below)),
+            backing_file: node.over().map(|over| over.path.to_string_lossy().into_owned()),
+            exports: exports.cloned().collect(),
+            alias: node.alias.clone(),
             health: None,
         })
-    }
-
-    /// Kernel name of the block device that a loop device stands on, when that is one and not a file.
-    fn backing_device(&self, path: &str) -> Option<String> {
-        let node = self.sys.dev.join(path.strip_prefix("/dev/")?);
-        let node = std::fs::canonicalize(&node).unwrap_or(node);
-        let name = node.file_name()?.to_str()?.to_owned();
-        let is_device =
-            ["class/block", "block"].iter().any(|place| self.sys.sys.join(place).join(&name).exists());
-        is_device.then_some(name)
     }
 
     /// What udev's database has of a device; empty where it has nothing.
@@ -325,28 +271,6 @@ impl<'a> Reader<'a> {
         found.dedup();
         found
     }
-
-    fn uses(&self, dev: DevNum, name: &str, alias: Option<&str>) -> (Vec<Mount>, Option<Bytes>) {
-        let is_this = |path: &str| {
-            let last = path.rsplit('/').next().unwrap_or(path);
-            path == format!("/dev/{name}")
-                || (path.starts_with("/dev/mapper/") && Some(last) == alias)
-                || (path.starts_with("/dev/disk/")
-                    && std::fs::read_link(self.sys.dev.join(path.trim_start_matches("/dev/")))
-                        .is_ok_and(|to| to.file_name().is_some_and(|f| f == name)))
-        };
-        // btrfs and other multi-device file systems have a number of their own: their source names one of their devices.
-        let siblings = self.file_systems.iter().find(|all| all.devices.iter().any(|one| one == name));
-        let is_sibling = |source: &str| {
-            siblings
-                .is_some_and(|all| all.devices.iter().any(|one| source.strip_prefix("/dev/") == Some(one)))
-        };
-        let is_mounted =
-            |m: &&Mount| m.dev == dev || (m.dev.major == 0 && (is_this(&m.source) || is_sibling(&m.source)));
-        let mounts = self.mounts.iter().filter(is_mounted);
-        let swap = self.swaps.iter().find(|s| is_this(&s.path)).map(|s| Bytes(s.used_bytes));
-        (mounts.cloned().collect(), swap)
-    }
 }
 
 fn queue(place: &Path) -> Queue {
@@ -368,35 +292,4 @@ fn queue(place: &Path) -> Queue {
         optimal_io: bytes("optimal_io_size"),
         maximum_io: kib("max_sectors_kb"),
     }
-}
-
-/// Devices of the array at `md` whose state (`dev-NAME/state`, a list) says that they failed.
-fn faulty(md: &Path) -> Vec<String> {
-    let devices =
-        sys::names(md).into_iter().filter_map(|name| Some((name.strip_prefix("dev-")?.to_owned(), name)));
-    let failed = devices.filter(|(_, entry)| {
-        let state = sys::word(&md.join(entry).join("state"));
-        state.is_some_and(|state| state.split(',').any(|word| word == "faulty"))
-    });
-    failed.map(|(device, _)| device).collect()
-}
-
-fn md_array(sys: &Sys, place: &Path) -> Option<MdArray> {
-    let md = place.join("md");
-    let level = sys::word(&md.join("level"))?;
-    let name = place.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let action = sys::word(&md.join("sync_action"));
-    // Of what is at rest nobody has to read how far it is.
-    let at_work = action.as_deref().is_some_and(sys::md::is_action);
-    Some(MdArray {
-        level,
-        chunk: sys::number(&md.join("chunk_size")).filter(|c| *c != 0).map(Bytes),
-        layout: sys::number(&md.join("layout")),
-        members: sys::number(&md.join("raid_disks")).unwrap_or_default(),
-        degraded: sys::number(&md.join("degraded")).unwrap_or_default(),
-        action,
-        done: at_work.then(|| sys::md::synced(sys, name)).flatten().map(Synced::share),
-        state: sys::word(&md.join("array_state")),
-        faulty: faulty(&md),
-    })
 }

@@ -136,18 +136,6 @@ fn readahead_is_bytes_and_sectors() {
 }
 
 #[test]
-fn members_that_failed_are_told_by_their_state() {
-    let root = tempfile::tempdir().expect("a directory");
-    for (device, state) in [("vda", "in_sync"), ("vdb", "faulty,write_error"), ("vdc", "spare")] {
-        let place = root.path().join(format!("dev-{device}"));
-        std::fs::create_dir(&place)
-            .and_then(|()| std::fs::write(place.join("state"), state))
-            .expect("is made");
-    }
-    assert_eq!(faulty(root.path()), ["vdb"]);
-}
-
-#[test]
 fn what_identifies_no_device_is_no_id() {
     for none in [
         "(null)",
@@ -168,7 +156,7 @@ fn what_identifies_no_device_is_no_id() {
         assert!(device::identifies(id), "{id}");
     }
     let tree = "f /sys/block/ubda/dev\n|98:0\nf /sys/block/ubda/size\n|2048\nf /sys/block/ubda/serial\n|(null)\n\
-                l /sys/class/block/ubda -> ../../block/ubda\nl /dev/disk/by-id/wwn-0x0000000000000000 -> ../../ubda\nf /dev/ubda\n";
+                l /sys/dev/block/98:0 -> ../../block/ubda\nl /dev/disk/by-id/wwn-0x0000000000000000 -> ../../ubda\nf /dev/ubda\n";
     let found = recorded(tree);
     let disk = found.get("ubda").expect("ubda");
     assert_eq!((disk.kind, disk.ids.best(), &disk.ids.serial), (Kind::Uml, None, &None));

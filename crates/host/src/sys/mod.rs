@@ -156,7 +156,7 @@ impl<'a> Piece<'a> {
 }
 
 /// Device number, major and minor, as in /proc and /sys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct DevNum {
     /// Major number: the driver.
     pub major: u32,

@@ -1,5 +1,5 @@
-//! What lies below a member, as a tree: devices made of devices, down to the disks; and how many bytes the disks move
-//! for each byte that is asked at the top.
+//! What lies below a member of a trial, as it was recorded ([`Layers`]); and how many bytes the disks move for each byte
+//! that is asked at the top.
 //!
 //! ```text
 //! asked 1 byte to write of md0 (raid1)  ──►  sda 1, sdb 1       a mirror writes each byte once for each copy
@@ -11,139 +11,7 @@
 //! chain, the last one of which is the disk.
 
 use super::observation::{MemberObservation, Observation};
-use crate::units::Bytes;
-use serde::{Deserialize, Serialize};
-
-/// What a device, or the file system that a member is on, is made of.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Below {
-    /// Indices into [`Observation::devices`] of what lies directly below; none below a disk.
-    pub devices: Vec<usize>,
-    /// How these are put together.
-    pub join: Join,
-    /// Devices that should be there too and are not: a degraded array.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub missing: u32,
-}
-
-fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
-
-/// How devices are put together to one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Join {
-    /// The one below does all the work: a partition's disk, below dm-crypt, behind a loop device.
-    Through,
-    /// Several ways to the same disk.
-    Paths,
-    /// One after the other.
-    Linear,
-    /// RAID0, or a striped logical volume.
-    Stripe {
-        /// Bytes on one before the next one's turn.
-        chunk: Option<Bytes>,
-    },
-    /// RAID1: every member holds all of it.
-    Mirror {
-        /// Copies of every byte.
-        copies: u32,
-    },
-    /// RAID10: mirrors in a stripe.
-    StripedMirror {
-        /// Copies of every byte.
-        copies: u32,
-        /// Bytes on one before the next one's turn.
-        chunk: Option<Bytes>,
-    },
-    /// RAID4, 5 and 6.
-    Parity {
-        /// Devices of a stripe that hold its parity.
-        parity: u32,
-        /// Devices of a stripe, data and parity.
-        of: u32,
-        /// Bytes on one before the next one's turn.
-        chunk: Option<Bytes>,
-    },
-    /// One keeps copies of what another holds: bcache, dm-cache, dm-writecache.
-    Cache,
-    /// What is moved has little to do with what is asked: thin provisioning, snapshots, deduplication.
-    Indirect,
-    /// A kind of device that is not known: nothing is concluded of it.
-    #[default]
-    #[serde(other)]
-    Other,
-}
-
-impl Join {
-    /// In the words of the field: `stripe`, `raid5`.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Join::Through => "one device",
-            Join::Paths => "paths",
-            Join::Linear => "linear",
-            Join::Stripe { .. } => "stripe",
-            Join::Mirror { .. } => "mirror",
-            Join::StripedMirror { .. } => "raid10",
-            Join::Parity { parity: 0 | 1, .. } => "raid5",
-            Join::Parity { .. } => "raid6",
-            Join::Cache => "cache",
-            Join::Indirect => "thin or a snapshot",
-            Join::Other => "several devices",
-        }
-    }
-
-    /// With how many devices: `stripe of 4, chunk 64KiB`.
-    pub fn in_words(&self, devices: usize, missing: u32) -> String {
-        let chunk = self.chunk().map_or(String::new(), |chunk| format!(", chunk {chunk}"));
-        let missing = if missing > 0 { format!(", {missing} missing") } else { String::new() };
-        match self {
-            Join::Other | Join::Through => format!("{devices} devices{missing}"),
-            _ => format!("{} of {devices}{chunk}{missing}", self.name()),
-        }
-    }
-
-    /// Bytes on one device before the next one's turn.
-    pub fn chunk(&self) -> Option<Bytes> {
-        match self {
-            Join::Stripe { chunk } | Join::StripedMirror { chunk, .. } | Join::Parity { chunk, .. } => *chunk,
-            _ => None,
-        }
-    }
-
-    /// Whether the devices are equals that share one load, so that one of them can be compared with the others.
-    pub fn of_equals(&self) -> bool {
-        matches!(
-            self,
-            Join::Linear
-                | Join::Stripe { .. }
-                | Join::Mirror { .. }
-                | Join::StripedMirror { .. }
-                | Join::Parity { .. }
-        )
-    }
-
-    /// Whether its devices hold copies or parity.
-    pub fn is_redundant(&self) -> bool {
-        match self {
-            Join::Mirror { .. } | Join::StripedMirror { .. } | Join::Parity { .. } => true,
-            Join::Through
-            | Join::Paths
-            | Join::Linear
-            | Join::Stripe { .. }
-            | Join::Cache
-            | Join::Indirect
-            | Join::Other => false,
-        }
-    }
-
-    /// Whether one operation at a time leaves some of its devices idle that more operations would work.
-    pub fn is_parallel(&self) -> bool {
-        self.of_equals() && *self != Join::Linear
-    }
-}
+use crate::graph::{Below, Join, Layers};
 
 /// Bytes, at least and at most.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -289,14 +157,20 @@ pub struct Array<'a> {
     pub below: &'a Below,
 }
 
+impl Layers for Observation {
+    fn count(&self) -> usize {
+        self.devices.len()
+    }
+
+    fn made(&self, device: usize) -> Option<&Below> {
+        self.devices.get(device)?.below.as_ref()
+    }
+}
+
 impl Observation {
     /// What was seen of the member of this name.
     pub fn member(&self, name: &str) -> Option<&MemberObservation> {
         self.members.iter().find(|seen| seen.member == name)
-    }
-
-    fn below(&self, device: usize) -> Option<&Below> {
-        self.devices.get(device)?.below.as_ref()
     }
 
     /// The devices that `member` is directly on: one, or those of its file system.
@@ -315,38 +189,13 @@ impl Observation {
         self.disks_below(self.tops(member))
     }
 
-    /// The disks below the device at this place, each once; itself where it is one.
-    pub fn disks_of(&self, device: usize) -> Vec<usize> {
-        self.disks_below(&[device])
-    }
-
-    fn disks_below(&self, devices: &[usize]) -> Vec<usize> {
-        let all = self.everything_below(devices);
-        let is_disk = |device: &usize| self.below(*device).is_none_or(|below| below.devices.is_empty());
-        all.into_iter().filter(is_disk).collect()
-    }
-
-    /// These and all below them, upper ones first, each once. Places that there are not are left out.
-    fn everything_below(&self, tops: &[usize]) -> Vec<usize> {
-        let mut found: Vec<usize> = Vec::new();
-        let mut next: Vec<usize> = tops.iter().rev().copied().collect();
-        while let Some(device) = next.pop() {
-            if device >= self.devices.len() || found.contains(&device) {
-                continue;
-            }
-            found.push(device);
-            next.extend(self.below(device).into_iter().flat_map(|below| below.devices.iter().rev()));
-        }
-        found
-    }
-
     /// What below `member` is made of several devices, upper ones first.
     pub fn arrays<'a>(&'a self, member: &'a MemberObservation) -> Vec<Array<'a>> {
         let several = |array: &Array<'_>| array.below.devices.len() > 1;
         let own = member.below.iter().map(|below| Array { device: None, below });
         let tops = if member.below.is_some() { self.tops(member) } else { &[] };
-        let all = self.everything_below(tops).into_iter();
-        let devices = all.filter_map(|at| Some(Array { device: Some(at), below: self.below(at)? }));
+        let all = self.all_below(tops).into_iter();
+        let devices = all.filter_map(|at| Some(Array { device: Some(at), below: self.made(at)? }));
         own.chain(devices).filter(several).collect()
     }
 
@@ -365,7 +214,7 @@ impl Observation {
                 Some(cost) => cost,
                 None => {
                     *slot = Some(Cost::DISK);
-                    let found = match self.below(device).filter(|b| !b.devices.is_empty()) {
+                    let found = match self.made(device).filter(|b| !b.devices.is_empty()) {
                         Some(below) if depth < self.devices.len() => self.cost_below(below, known, depth + 1),
                         _ => Cost::DISK,
                     };
@@ -385,6 +234,7 @@ impl Observation {
 mod tests {
     use super::*;
     use crate::samples::DeviceObservation;
+    use crate::units::Bytes;
 
     /// Devices, each with the places of what lies below it and how they are put together.
     fn tree(devices: &[(&str, &[usize], Join)]) -> Observation {

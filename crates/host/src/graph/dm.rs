@@ -9,7 +9,8 @@
 
 use crate::command::{Never, Real, Runner};
 use crate::sys::{DevNum, Sys};
-use ebbtide_model::samples::{Encryption, Join};
+use ebbtide_model::graph::Join;
+use ebbtide_model::samples::Encryption;
 use ebbtide_model::units::Bytes;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;

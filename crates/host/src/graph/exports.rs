@@ -1,21 +1,11 @@
 //! What this host exports, whoever made it: as the kernel's configfs says. nvmet does not claim what it exports, so nothing else tells.
 
+use super::read::{leads_to, numbered};
+use super::{Behind, Node};
 use crate::sys::{self, DevNum, Sys};
 use ebbtide_model::export::{CONFIG, name_of_target};
 use serde::Serialize;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-
-/// What an export hands out: a volume that others may be writing to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Exposed {
-    /// A block device.
-    Device(DevNum),
-    /// A regular file by device and inode number.
-    File(u64, u64),
-    /// What has no name any more that leads to it.
-    Unknown,
-}
 
 /// A namespace of nvmet or a backstore of LIO that the kernel has opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -31,7 +21,7 @@ pub struct KernelExport {
     pub name: Option<String>,
     /// What it hands out.
     #[serde(skip)]
-    pub exposed: Exposed,
+    pub exposed: Behind,
     /// The object in configfs.
     #[serde(skip)]
     pub object: PathBuf,
@@ -52,9 +42,9 @@ impl KernelExport {
 }
 
 /// Everything that the host of `sys` exports.
-pub fn seen(sys: &Sys) -> Vec<KernelExport> {
-    let mut found = namespaces(sys);
-    found.extend(backstores(sys));
+pub(super) fn seen(sys: &Sys, nodes: &[Node]) -> Vec<KernelExport> {
+    let mut found = namespaces(sys, nodes);
+    found.extend(backstores(sys, nodes));
     found
 }
 
@@ -66,7 +56,7 @@ fn is_on(attribute: &Path) -> bool {
     sys::word(attribute).is_some_and(|value| value == "1")
 }
 
-fn namespaces(sys: &Sys) -> Vec<KernelExport> {
+fn namespaces(sys: &Sys, nodes: &[Node]) -> Vec<KernelExport> {
     let place = config(sys).join("nvmet/subsystems");
     let mut found = Vec::new();
     for target in sys::names(&place) {
@@ -78,7 +68,7 @@ fn namespaces(sys: &Sys) -> Vec<KernelExport> {
             };
             if is_on(&object.join("enable")) {
                 let (path, name) = (PathBuf::from(path), name_of_target(&target));
-                let exposed = behind(sys, &path);
+                let exposed = leads_to(sys, nodes, &path);
                 found.push(KernelExport {
                     path,
                     protocol: "NVMe",
@@ -93,7 +83,7 @@ fn namespaces(sys: &Sys) -> Vec<KernelExport> {
     found
 }
 
-fn backstores(sys: &Sys) -> Vec<KernelExport> {
+fn backstores(sys: &Sys, nodes: &[Node]) -> Vec<KernelExport> {
     let place = config(sys).join("target/core");
     let mut found = Vec::new();
     for adapter in sys::names(&place) {
@@ -110,8 +100,8 @@ fn backstores(sys: &Sys) -> Vec<KernelExport> {
             let named = sys::text(&object.join("udev_path")).filter(|path| !path.is_empty());
             let path = PathBuf::from(named.or_else(|| file_of(&info)).unwrap_or_default());
             let exposed = match number_of(&info) {
-                Some(number) if !is_file => Exposed::Device(number),
-                _ => behind(sys, &path),
+                Some(number) if !is_file => numbered(nodes, number),
+                _ => leads_to(sys, nodes, &path),
             };
             let targets = targets(sys, &adapter, &store);
             let name = targets.iter().find_map(|target| name_of_target(target));
@@ -156,26 +146,4 @@ fn targets(sys: &Sys, adapter: &str, store: &str) -> Vec<String> {
         }
     }
     found
-}
-
-/// What `path` leads to.
-fn behind(sys: &Sys, path: &Path) -> Exposed {
-    match std::fs::metadata(sys.at(path)) {
-        Ok(found) if found.file_type().is_block_device() => Exposed::Device(DevNum::from_raw(found.rdev())),
-        Ok(found) if found.is_file() && !is_node(path) => Exposed::File(found.dev(), found.ino()),
-        // A recorded host has names, but no devices.
-        _ => recorded(sys, path).map_or(Exposed::Unknown, Exposed::Device),
-    }
-}
-
-fn is_node(path: &Path) -> bool {
-    path.starts_with("/dev")
-}
-
-fn recorded(sys: &Sys, path: &Path) -> Option<DevNum> {
-    let name = path.file_name().filter(|_| is_node(path) && !sys.is_host())?;
-    sys::text(&sys.sys.join("class/block").join(name).join("dev"))
-        .or_else(|| sys::text(&sys.sys.join("block").join(name).join("dev")))?
-        .parse()
-        .ok()
 }

@@ -42,31 +42,19 @@ pub fn select(devices: &Devices, asked: &[String]) -> Result<BTreeSet<String>, N
                 name: name.clone(),
                 there: devices.devices.iter().map(|d| d.shown_name().to_owned()).collect(),
             })?;
-        spread(devices, &device.name, &mut wanted, below);
         // The walk upwards starts from the device alone, or it would reach every array on its disks.
-        above(device).into_iter().for_each(|up| spread(devices, up, &mut wanted, above));
+        let graph = &devices.graph;
+        let device = graph.by_dev(device.dev);
+        let around = device
+            .into_iter()
+            .flat_map(|at| graph.blocks_below(at).into_iter().chain(graph.blocks_above(at)));
+        wanted.extend(around.map(|at| graph.nodes[at].name.clone()));
     }
     Ok(wanted)
 }
 
-fn below(device: &BlockDevice) -> Vec<&String> {
-    device.slaves.iter().chain(&device.partition_of).collect()
-}
-
-fn above(device: &BlockDevice) -> Vec<&String> {
-    device.partitions.iter().chain(&device.holders).collect()
-}
-
-fn spread(
-    devices: &Devices,
-    name: &str,
-    wanted: &mut BTreeSet<String>,
-    next: fn(&BlockDevice) -> Vec<&String>,
-) {
-    let Some(device) = devices.get(name) else { return };
-    if wanted.insert(device.name.clone()) {
-        next(device).into_iter().for_each(|n| spread(devices, n, wanted, next));
-    }
+fn above(device: &BlockDevice) -> impl Iterator<Item = &String> {
+    device.partitions.iter().chain(&device.holders)
 }
 
 /// The whole answer as text; `wide` with device numbers and exact sizes.
@@ -157,7 +145,7 @@ impl View<'_> {
             lines.push(Line { cells: self.cells(device, name, None, what.to_owned()), under: Vec::new() });
             return;
         }
-        let upper = above(device).into_iter().filter(|name| self.wanted.contains(*name));
+        let upper = above(device).filter(|name| self.wanted.contains(*name));
         let upper: Vec<&BlockDevice> = upper.filter_map(|name| self.devices.get(name)).collect();
         let bar = if upper.is_empty() { "  " } else { "│ " };
         lines.push(self.line(device, stem, &format!("{indent}{bar}")));

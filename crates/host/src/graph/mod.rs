@@ -281,6 +281,11 @@ impl Graph {
         reached(self.nodes.len(), &[device], |at| self.nodes[at].below())
     }
 
+    /// This device and all that have its blocks, lower ones first, each once.
+    pub fn blocks_above(&self, device: usize) -> Vec<usize> {
+        reached(self.nodes.len(), &[device], |at| self.above(at))
+    }
+
     /// What a mounted file system is on.
     pub fn of_mount(&self, mount: &Mount) -> Below {
         // Major 0 is a number without a device. btrfs names one of its devices as the source.

@@ -314,6 +314,9 @@ proptest! {
             let kinds: Vec<usize> = kinds.collect();
             prop_assert_eq!(kinds.len(), graph.above(at).len(), "each is one of these");
             prop_assert_eq!(graph.blocks_below(at).into_iter().collect::<BTreeSet<_>>(), on(&graph, at));
+            for above in 0..graph.nodes.len() {
+                prop_assert_eq!(graph.blocks_above(at).contains(&above), on(&graph, above).contains(&at));
+            }
             let _ = graph.in_words(&graph.of_device(graph.nodes[at].dev));
         }
     }

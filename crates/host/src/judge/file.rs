@@ -1,9 +1,8 @@
 //! Regular files: who has them open, and what the kernel's and `ebb`'s own are.
 
 use super::programs::{PATIENCE, STEP};
-use super::stack::exported;
 use super::{HostLook, cannot_tell, has_open, not_destroy};
-use crate::graph::{Behind, Loop, Use};
+use crate::graph::{Behind, Loop};
 use ebbtide_door::read;
 use ebbtide_model::guard::{Permission, Reason, RefusalKind};
 use ebbtide_model::shown::Shown;
@@ -134,44 +133,11 @@ impl HostLook {
     /// Users of the file with this device and inode number that can be named, but for the loop device `through`.
     pub(super) fn named_users(&self, file: (u64, u64), through: Option<usize>) -> Vec<Reason> {
         let uses = self.graph.uses_of_file(file, through);
-        let mut reasons: Vec<Reason> = uses.into_iter().map(|one| self.against_use(one)).collect();
+        let mut reasons: Vec<Reason> = uses.into_iter().map(|one| self.against("it", one)).collect();
         let openers = self.openers().files.get(&file).into_iter().flatten();
         reasons.extend(openers.map(|opener| has_open(opener, "it open")));
         reasons.dedup();
         reasons
-    }
-
-    /// What stands against writing a file, and how it goes.
-    fn against_use(&self, use_of_it: Use<'_>) -> Reason {
-        let (kind, what, remedy) = match use_of_it {
-            Use::Exported(seen) => return exported(seen, "it"),
-            Use::Swap(path) => (
-                RefusalKind::Swap,
-                format!("{path} is swap in use"),
-                format!("`swapoff {path}` if the memory suffices without it"),
-            ),
-            Use::Mounted(places) => (
-                RefusalKind::Mounted,
-                format!("it is mounted on {}", places.join(", ")),
-                "unmount it if nothing needs it".to_owned(),
-            ),
-            Use::Behind(over) | Use::Part(over) | Use::Same(over) => {
-                let over = over[0];
-                let detach = format!("`losetup -d /dev/{}`", over.name);
-                let mounts =
-                    self.graph.by_dev(over.dev).map(|at| self.graph.mounts_of(at)).unwrap_or_default();
-                let (what, remedy) = match mounts.first() {
-                    Some(place) => (
-                        format!(", which is mounted on {place}"),
-                        format!("unmount it (`umount {place}`) and detach it ({detach})"),
-                    ),
-                    None => (String::new(), format!("detach it first ({detach})")),
-                };
-                let what = format!("it is behind {}{what}", over.name);
-                (RefusalKind::Held, what, format!("{remedy} if nothing needs it"))
-            }
-        };
-        Reason { kind, what, remedy }
     }
 
     /// Uses of the file behind the loop device `over`, which is at this place, by others than that.

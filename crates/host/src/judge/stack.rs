@@ -102,19 +102,18 @@ impl HostLook {
         let openers = self.staying(node.dev, true);
         let open = format!("{} open to write", node.shown_name());
         let openers = openers.iter().map(|opener| has_open(opener, &open));
-        for reason in uses.into_iter().map(|one| self.reason(node, one)).chain(openers) {
+        for reason in uses.into_iter().map(|one| self.against(node.shown_name(), one)).chain(openers) {
             if !reasons.contains(&reason) {
                 reasons.push(reason);
             }
         }
     }
 
-    /// What stands against writing a device, and how it goes.
-    fn reason(&self, node: &Node, use_of_it: Use<'_>) -> Reason {
-        let name = node.shown_name();
+    /// What stands against writing a device or a file, and how it goes.
+    pub(super) fn against(&self, name: &str, used: Use<'_>) -> Reason {
         let shown =
             |nodes: &[&Node]| nodes.iter().map(|node| node.shown_name()).collect::<Vec<_>>().join(", ");
-        let (kind, what, remedy) = match use_of_it {
+        let (kind, what, remedy) = match used {
             Use::Mounted(places) => {
                 let more = match places.len() - 1 {
                     0 => String::new(),
@@ -126,27 +125,40 @@ impl HostLook {
                     format!("unmount it (`umount {}`) if nothing needs it", places[0]),
                 )
             }
-            Use::Swap(_) => (
+            Use::Swap(path) => (
                 RefusalKind::Swap,
                 format!("{name} is swap in use"),
-                format!("`swapoff /dev/{}` if the memory suffices without it", node.name),
+                format!("`swapoff {path}` if the memory suffices without it"),
             ),
             Use::Part(of) => (
                 RefusalKind::Held,
                 format!("{name} is part of {}", shown(&of)),
                 "stop what is built on it first (mdadm --stop, vgchange -an, cryptsetup close)".to_owned(),
             ),
-            Use::Behind(loops) => (
-                RefusalKind::Held,
-                format!("{name} is behind {}", shown(&loops)),
-                format!("detach it first (`losetup -d /dev/{}`) if nothing needs it", loops[0].name),
-            ),
+            Use::Behind(loops) => {
+                let detach = format!("`losetup -d /dev/{}`", loops[0].name);
+                let mounts =
+                    self.graph.by_dev(loops[0].dev).map_or_else(Vec::new, |at| self.graph.mounts_of(at));
+                let (mounted, remedy) = match mounts.first() {
+                    Some(place) => (
+                        format!(", which is mounted on {place}"),
+                        format!("unmount it (`umount {place}`) and detach it ({detach})"),
+                    ),
+                    None => (String::new(), format!("detach it first ({detach})")),
+                };
+                let what = format!("{name} is behind {}{mounted}", shown(&loops));
+                (RefusalKind::Held, what, format!("{remedy} if nothing needs it"))
+            }
             Use::Same(others) => (
                 RefusalKind::Held,
                 format!("{name} is the same image of Ceph as {}", others[0].name),
                 format!("unmap one of them (`rbd device unmap /dev/{}`)", others[0].name),
             ),
-            Use::Exported(seen) => return exported(seen, name),
+            Use::Exported(seen) => (
+                RefusalKind::Held,
+                format!("{name} is exported to other hosts over {} as {}", seen.protocol, seen.target),
+                seen.remedy(),
+            ),
         };
         Reason { kind, what, remedy }
     }
@@ -165,14 +177,5 @@ impl HostLook {
             }
             Err(_) => reasons.push(cannot_tell(&format!("who uses {what}"), "run it as root")),
         }
-    }
-}
-
-/// That what is called `name` is given to other hosts.
-pub(super) fn exported(seen: &crate::graph::KernelExport, name: &str) -> Reason {
-    Reason {
-        kind: RefusalKind::Held,
-        what: format!("{name} is exported to other hosts over {} as {}", seen.protocol, seen.target),
-        remedy: seen.remedy(),
     }
 }

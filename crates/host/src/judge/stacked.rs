@@ -28,46 +28,38 @@ enum Kept {
 impl HostLook {
     /// Every use of the files that the content of `file` is in, where it is on a stacked file system.
     pub(super) fn users_below(&self, file: &File) -> Vec<Reason> {
-        let (mut reasons, mut file) = (Vec::new(), file.try_clone().ok());
-        for _ in 0..DEEPEST {
-            let Some(above) = file.take() else { break };
-            match kept(&self.sys, &above) {
-                Kept::Here => return reasons,
-                Kept::Untold(fstype) => {
-                    reasons.push(untold(&fstype));
-                    return reasons;
-                }
-                Kept::In(below, path) => {
-                    // The file system has it open itself, as long as the one above is: the kernel's count of openers is
-                    // no answer, only who is seen is.
-                    let identity = below.metadata().map(|found| (found.dev(), found.ino()));
-                    let users =
-                        identity.map_or_else(|_| Vec::new(), |identity| self.named_users(identity, None));
-                    let users = users.into_iter().chain(self.untold_openers());
-                    reasons.extend(users.map(|mut reason| {
-                        reason.what = format!("{}, the file below it: {}", path.shown(), reason.what);
-                        reason
-                    }));
-                    file = Some(below);
-                }
-            }
+        let (files, hidden) = self.below(file);
+        let mut reasons = Vec::new();
+        for (below, path) in files {
+            // The file system has it open itself, as long as the one above is: the kernel's count of openers is
+            // no answer, only who is seen is.
+            let identity = below.metadata().map(|found| (found.dev(), found.ino()));
+            let users = identity.map_or_else(|_| Vec::new(), |identity| self.named_users(identity, None));
+            reasons.extend(users.into_iter().chain(self.untold_openers()).map(|mut reason| {
+                reason.what = format!("{}, the file below it: {}", path.shown(), reason.what);
+                reason
+            }));
         }
-        reasons.push(cannot_tell("what is below it", "name a file on a file system of its own"));
+        reasons.extend(hidden.as_deref().map(untold));
         reasons
     }
 
     /// The files that the content of `file` is in, as far as they are told.
     pub(super) fn files_below(&self, file: &File) -> Vec<Metadata> {
-        let (mut found, mut next) = (Vec::new(), file.try_clone().ok());
-        while let Some(above) = next.take()
-            && found.len() < DEEPEST
-        {
-            if let Kept::In(below, _) = kept(&self.sys, &above) {
-                found.extend(below.metadata());
-                next = Some(below);
+        self.below(file).0.iter().filter_map(|(file, _)| file.metadata().ok()).collect()
+    }
+
+    /// The same, upper ones first, each with its path; and the type of a file system below the last that does not tell its file.
+    fn below(&self, file: &File) -> (Vec<(File, PathBuf)>, Option<String>) {
+        let mut found: Vec<(File, PathBuf)> = Vec::new();
+        while found.len() < DEEPEST {
+            match kept(&self.sys, found.last().map_or(file, |(below, _)| below)) {
+                Kept::Here => return (found, None),
+                Kept::Untold(fstype) => return (found, Some(fstype)),
+                Kept::In(below, path) => found.push((below, path)),
             }
         }
-        found
+        (found, Some("stack of file systems".to_owned()))
     }
 }
 

@@ -3,12 +3,14 @@
 //! Each command is a list of programs that are run one after the other; the first that fails ends it.
 
 mod bench;
+mod clauses;
 mod debian;
 mod door;
 mod fuzz;
 mod instructions;
 mod purity;
 mod test_programs;
+mod verdict_pages;
 
 use clap::{Parser, Subcommand};
 use run::{Step, processors, run_all, run_beside};
@@ -50,7 +52,8 @@ enum Command {
     Package(debian::Options),
     /// The simulator beside real md and LVM in a guest: writes the table of docs/simulator.md
     Md(Passed),
-    /// How often verdicts are right on cases whose truth is known: writes docs/verdict-accuracy.md
+    /// How often verdicts are right on cases whose truth is known: writes docs/verdict-accuracy.md. `--without CLAUSE...`: what changes on
+    /// simulated cases of even seeds without a clause of the rules (`facts/hot.rs:107`, the beginning of such a place, or `all`)
     Verdicts(Passed),
     /// setup, check, unit, root, browser and lab
     Test {
@@ -77,6 +80,9 @@ impl Passed {
 }
 
 fn main() -> ExitCode {
+    if let Some(code) = clauses::compiles_the_copy() {
+        return ExitCode::from(u8::try_from(code).unwrap_or(1));
+    }
     let result = match Arguments::parse().command {
         Command::Setup => packages::install(),
         Command::Check => check(),
@@ -95,7 +101,10 @@ fn main() -> ExitCode {
         Command::Package(options) => debian::run(&options),
         Command::Md(passed) => passed.to_figures("md"),
         Command::Options(passed) => passed.to_figures("options"),
-        Command::Verdicts(passed) => passed.to_figures("verdicts"),
+        Command::Verdicts(passed) => match passed.arguments.split_first() {
+            Some((first, clauses)) if first == "--without" => clauses::run(clauses),
+            _ => passed.to_figures("verdicts"),
+        },
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -108,6 +117,8 @@ fn main() -> ExitCode {
 
 fn check() -> Result<(), String> {
     quick_check()?;
+    let tables = "test --quiet --package ebbtide-analysis --lib pages_have_the_checks";
+    run_all(&[Step::cargo("checks of verdicts and their pages", tables)])?;
     run_all(&clippy())
 }
 
@@ -116,6 +127,7 @@ fn quick_check() -> Result<(), String> {
     run_all(&[Step::cargo("formatting", "fmt --all --check")])?;
     purity::check()?;
     door::check()?;
+    verdict_pages::check()?;
     // It takes minutes to build: whoever makes a release has it.
     if packages::on_path("cargo-deny") {
         return run_all(&[Step::cargo("licences and sources", "deny check bans licenses sources")]);

@@ -101,7 +101,7 @@ pub fn of_design(
         result.members = members.iter().map(|(share, _)| share.clone()).collect();
         let ran = result.conditioned.as_ran(asked);
         if !trials.is_empty() {
-            (result.verdicts, result.ruled_out) = verdict::judge(&Case {
+            let judgement = verdict::judge(&Case {
                 meta: &session.meta,
                 records,
                 elsewhere,
@@ -111,6 +111,8 @@ pub fn of_design(
                 trials: &trials,
                 result: &result,
             });
+            (result.verdicts, result.ruled_out) = (judgement.verdicts, judgement.ruled_out);
+            (result.resources, result.lasting) = (judgement.resources, judgement.lasting);
         }
         of.results.push(result);
         of.shown.push(is_asked(asked).then(|| Arc::new(shown(&trials, members))));
@@ -189,6 +191,8 @@ fn result(
         below: below::arrays(trials),
         verdicts: Vec::new(),
         ruled_out: Vec::new(),
+        resources: Vec::new(),
+        lasting: None,
         trials: trials.len() as u32,
         failed,
         metrics,
@@ -300,6 +304,10 @@ fn warn(session: &Session, dependent: Vec<Warning>, analysis: &mut Analysis) {
         let mut warning = |kind, message: String, advice: &str| {
             warnings.push(Warning::of(kind, &result.design, &result.workload, message, advice));
         };
+        if let Some(lasting) = &result.lasting {
+            let advice = "size for what lasts; to measure it, run until the credits are spent (ramp_time)";
+            warning(WarningKind::AboveLasting, lasting.in_words(), advice);
+        }
         if !result.failed.is_empty() {
             warning(
                 WarningKind::TrialsFailed,

@@ -1,5 +1,6 @@
 //! Figures that support a verdict, and their units: one list of them, and one way in which people read them.
 
+use crate::judged::Absent;
 use ebbtide_model::metric::Metric;
 use ebbtide_model::units::{format_bytes, format_count, format_iops, format_latency, format_throughput};
 use serde::{Deserialize, Serialize};
@@ -151,6 +152,65 @@ impl Evidence {
     /// Whether it is a number, and so shows something: no other is one in JSON.
     pub(crate) fn is_finite(&self) -> bool {
         self.value.is_finite() && self.reference.is_none_or(f64::is_finite)
+    }
+}
+
+/// One thing that a rule looks at: what it is, the edge beyond which it speaks for the cause, and why the edge is there. Rules decide by these
+/// edges, and the table of a verdict's page is made of them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Check {
+    /// What is looked at.
+    pub what: &'static str,
+    /// The edge, in `unit`.
+    pub edge: f64,
+    /// What it is counted in.
+    pub unit: Unit,
+    /// Whether what is below the edge speaks for the cause, and not what is at it or above.
+    pub below: bool,
+    /// Why the edge is there.
+    pub why: &'static str,
+}
+
+impl Check {
+    /// That a figure is `edge` or more.
+    pub(crate) const fn at_least(what: &'static str, edge: f64, unit: Unit, why: &'static str) -> Check {
+        Check { what, edge, unit, below: false, why }
+    }
+
+    /// That a figure is below `edge`.
+    pub(crate) const fn below(what: &'static str, edge: f64, unit: Unit, why: &'static str) -> Check {
+        Check { what, edge, unit, below: true, why }
+    }
+
+    /// Whether this value speaks for the cause.
+    pub(crate) fn holds(&self, value: f64) -> bool {
+        (value < self.edge) == self.below
+    }
+
+    /// The value as a figure.
+    pub(crate) fn figure(&self, value: f64) -> Evidence {
+        evidence(self.what, value, self.unit, Some(self.edge))
+    }
+
+    /// The value as a figure of a cause that is not asserted.
+    pub(crate) fn missed(&self, value: f64) -> Evidence {
+        let below = if self.below { ", which would have to be below" } else { "" };
+        Evidence { what: format!("{}{below}", self.what), ..self.figure(value) }
+    }
+
+    /// The figure; `why` the cause is not asserted where it does not hold.
+    pub(crate) fn require(&self, value: f64, why: &str) -> Result<Evidence, Absent> {
+        if self.holds(value) {
+            Ok(self.figure(value))
+        } else {
+            Err(Absent::because(why).with([self.missed(value)]))
+        }
+    }
+
+    /// Its row in the table of a page.
+    pub fn row(&self) -> String {
+        let side = if self.below { "below" } else { "at least" };
+        format!("| {} | {side} {} | {} |", self.what, self.unit.shown(self.edge), self.why)
     }
 }
 

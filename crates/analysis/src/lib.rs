@@ -31,6 +31,7 @@ pub mod observe;
 pub mod ordered;
 pub mod pace;
 pub mod race;
+pub mod resources;
 pub mod signed_rank;
 pub mod steady;
 pub mod stop;
@@ -42,7 +43,7 @@ pub mod verdict;
 pub mod waves;
 
 pub use analyse::{OfDesign, analyse, of_design, together};
-pub use evidence::{Evidence, Unit};
+pub use evidence::{Check, Evidence, Unit};
 pub use facts::elsewhere::{Elsewhere, order};
 pub use facts::moved::tell_jobs_beside;
 pub use judged::{Basis, RuledOut, Verdict, VerdictKind};

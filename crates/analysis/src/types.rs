@@ -4,6 +4,7 @@ use crate::conditions::Conditioned;
 use crate::factors::Factors;
 use crate::judged::{RuledOut, Verdict};
 use crate::race::Raced;
+use crate::resources::{Lasting, Row};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::samples::Join;
 use serde::{Deserialize, Serialize};
@@ -109,6 +110,12 @@ pub struct DesignResult {
     /// The other causes that were looked for, each with the reason for which it is not asserted.
     #[serde(default)]
     pub ruled_out: Vec<RuledOut>,
+    /// How busy each resource was, what waited for it, and what the short runs gained when it was changed.
+    #[serde(default)]
+    pub resources: Vec<Row>,
+    /// What is above the rate that lasts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lasting: Option<Lasting>,
     /// Trials that gave samples (as a candidate; the control's second runs are not in it).
     pub trials: u32,
     /// Trials that failed, with the reason.
@@ -213,6 +220,8 @@ pub enum WarningKind {
     TrialsFailed,
     /// A cache may have answered.
     Cache,
+    /// A figure is above what lasts: credits are being spent.
+    AboveLasting,
     /// Rounds depend on one another (autocorrelation).
     Dependent,
     /// A note of the session's own, raised while it ran.

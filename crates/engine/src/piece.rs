@@ -26,7 +26,8 @@ pub(crate) struct Piece {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Task {
     Transfer(Transfer),
-    Sync(Sync),
+    /// Not over before this instant, where the member is shaped.
+    Sync(Sync, Option<Instant>),
 }
 
 /// One extent of an operation.
@@ -68,6 +69,14 @@ impl Piece {
         Piece { slot, member: 0, started, task }
     }
 
+    /// `sync` on a member, at `now`.
+    #[cold]
+    pub(crate) fn sync(shared: &Shared<'_>, slot: u32, member: u32, sync: Sync, now: Instant) -> Piece {
+        let shaper = shared.target.members[member as usize].shaper.as_ref();
+        let due = shaper.map(|shaper| shaper.flush(now));
+        Piece { slot, member, started: now, task: Task::Sync(sync, due) }
+    }
+
     /// The piece of `op`, which began at `now`, that `extent` is.
     #[inline]
     pub(crate) fn new(
@@ -79,7 +88,11 @@ impl Piece {
         origin: Instant,
     ) -> Piece {
         let shaper = shared.target.members[extent.member].shaper.as_ref();
-        let shaped = shaper.map(|shaper| shaper.shape(now, origin, op.kind, extent.offset, extent.length));
+        let shaped = shaper.map(|shaper| {
+            let shaped = shaper.shape(now, origin, op.kind, extent.offset, extent.length);
+            let durable = shared.workload.sync && op.kind == OpKind::Write && shaped.fault.is_none();
+            if durable { Shaped { due: shaper.flush(shaped.due), ..shaped } } else { shaped }
+        });
         let (member, length) = (extent.member as u32, extent.length.0 as u32);
         let rest = ring::Transfer {
             file: member,
@@ -96,7 +109,7 @@ impl Piece {
     pub(crate) fn due(&self) -> Option<Instant> {
         match &self.task {
             Task::Transfer(transfer) => transfer.shaped.map(|shaped| shaped.due),
-            Task::Sync(_) => None,
+            Task::Sync(_, due) => *due,
         }
     }
 
@@ -105,7 +118,7 @@ impl Piece {
     pub(crate) fn fault(&self) -> Option<NonZeroI32> {
         match &self.task {
             Task::Transfer(transfer) => transfer.shaped?.fault,
-            Task::Sync(_) => None,
+            Task::Sync(..) => None,
         }
     }
 
@@ -114,7 +127,7 @@ impl Piece {
     pub(crate) fn is_done(&self, result: i32) -> bool {
         match &self.task {
             Task::Transfer(transfer) => result == transfer.rest.length as i32,
-            Task::Sync(_) => result == 0,
+            Task::Sync(..) => result == 0,
         }
     }
 }
@@ -186,7 +199,7 @@ pub(crate) fn judge(
     shared.failed.store(true, Ordering::Relaxed);
     let of = &shared.target.members[member];
     let (op, offset, length) = match &piece.task {
-        Task::Sync(_) => (None, MemberOffset::START, of.size),
+        Task::Sync(..) => (None, MemberOffset::START, of.size),
         Task::Transfer(t) => (Some(t.kind()), MemberOffset(t.rest.offset), Bytes(t.rest.length.into())),
     };
     AfterPartial::Failed(EngineError::Member { member: of.name.clone(), op, offset, length, cause })

@@ -91,11 +91,15 @@ impl<'a> PsyncLoop<'a> {
     /// Calls `sync` on all members, one after the other.
     fn sync(&mut self, sync: Sync, now: Instant) -> Result<(), EngineError> {
         let begun = self.job.begin_sync(now);
+        let mut due = now;
         for member in 0..self.job.shared.target.members.len() as u32 {
-            let mut piece = Piece { slot: 0, member, started: now, task: Task::Sync(sync) };
+            let mut piece = Piece::sync(self.job.shared, 0, member, sync, now);
             // Nobody goes on after a failed sync.
             perform(&mut self.job, &mut self.buffers, &mut piece)?;
+            due = piece.due().map_or(due, |of_member| due.max(of_member));
         }
+        // Shaped members are flushed at the same time.
+        self.sleep(due);
         let end = self.job.shared.clock.now();
         self.job.check(end);
         self.job.sync_done(&begun, end);
@@ -195,8 +199,8 @@ fn perform(job: &mut Job<'_>, buffers: &mut Buffers, piece: &mut Piece) -> Resul
     let file = &shared.target.members[piece.member as usize].file;
     loop {
         let result = match &piece.task {
-            Task::Sync(Sync::All) => fsync(file).map(|()| 0),
-            Task::Sync(Sync::Data) => fdatasync(file).map(|()| 0),
+            Task::Sync(Sync::All, _) => fsync(file).map(|()| 0),
+            Task::Sync(Sync::Data, _) => fdatasync(file).map(|()| 0),
             Task::Transfer(transfer) => {
                 let rest = &transfer.rest;
                 let bytes = buffers.memory.slice(rest.buffer, rest.at, rest.length);

@@ -93,6 +93,14 @@ impl Shaper {
         Shaped { due, fault: None }
     }
 
+    /// When what was written before `now` is durable, asked to make it so then.
+    #[cold]
+    pub(crate) fn flush(&self, now: Instant) -> Instant {
+        let due = lock(&self.model).flush(now);
+        self.latest.fetch_max(due.0, Ordering::Relaxed);
+        due
+    }
+
     /// When all that it was given has passed.
     pub(crate) fn idle_from(&self) -> Instant {
         Instant(self.latest.load(Ordering::Relaxed))

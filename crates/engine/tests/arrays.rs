@@ -4,10 +4,12 @@
 mod common;
 
 use common::*;
+use ebbtide_engine::Shaper;
 use ebbtide_model::blank;
 use ebbtide_model::layout::{Arrangement, ArrayKind};
 use ebbtide_model::samples::TrialSamples;
-use ebbtide_model::units::{ArrayOffset, Bytes};
+use ebbtide_model::units::{ArrayOffset, Bytes, Nanos};
+use ebbtide_model::volume::{Latency, Shape};
 use ebbtide_model::workload::{Access, IoEngine, Mix, OpKind, Workload};
 use std::fs;
 use std::path::Path;
@@ -206,5 +208,38 @@ fn a_mixed_workload_writes_what_a_write_does_and_not_what_it_has_read() {
         let zeros = |block: &[u8]| block.iter().filter(|byte| **byte == 0).count();
         let sparse = |block: &&[u8]| (64..4096).contains(&zeros(block));
         assert_eq!(data.chunks(4096).filter(sparse).count(), 0, "{access:?} on {ioengine:?}");
+    }
+}
+
+/// A shaped volume's flushes take what its shape says, on all members at the same time, and so do writes that are durable each.
+#[test]
+fn flushes_of_shaped_volumes_take_as_long_as_their_shape_says() {
+    let flush = Nanos::from_millis(20);
+    let mut shape = Shape::default();
+    shape.character.flush_latency = Some(Latency::Constant(flush));
+    for ioengine in both_engines() {
+        for durable in [true, false] {
+            let dir = tempfile::tempdir().expect("a directory");
+            let mut target = array(dir.path(), ArrayKind::Stripe { chunk: Bytes(16 * KIB) }, 2, MIB);
+            for member in &mut target.members {
+                member.shaper = Some(std::sync::Arc::new(Shaper::new(&shape, 1, None)));
+            }
+            let mut w = Workload {
+                ioengine,
+                iodepth: 1,
+                sync: durable,
+                ..workload(Access::Sequential, Mix::Write, size(40 * KIB))
+            };
+            w.details.fsync_every = (!durable).then_some(1);
+            let samples = trial(&target, &w);
+            let writes = samples.array.write.count.ops;
+            assert!(
+                writes >= 10 && samples.elapsed >= flush.times(writes - 1),
+                "{ioengine:?} {durable} {samples:?}"
+            );
+            if !durable {
+                assert!(samples.execution.syncs.percentile(1.0) >= Some(flush.0 * 99 / 100), "{ioengine:?}");
+            }
+        }
     }
 }

@@ -122,6 +122,7 @@ fn every_key_reaches_the_model() {
     };
     let character = Character {
         merge_sequential: true,
+        flush_latency: Some(Latency::Constant(Nanos::from_millis(3))),
         one_way: PerOp {
             read: OneWay { iops: Some(Limit::steady(800.0)), throughput: None },
             write: OneWay { iops: None, throughput: Some(Limit::steady(40e6)) },

@@ -61,6 +61,7 @@ pub(super) fn resolve(raw: &RawShape, size: Option<Bytes>, problems: &mut Proble
         credits_at_start: valid(&raw.credits_at_start).map(|(Fraction(share), _)| *share),
         one_way: one_way(&raw.reads, &raw.writes),
         costs: valid(&raw.costs).and_then(|(costs, _)| resolve_costs(costs, problems)),
+        flush_latency: valid(&raw.flush_latency).map(|(latency, _)| latency.0),
         seek: valid(&raw.seek).and_then(|(seek, span)| resolve_seek(seek, span, size, problems)),
         cache: valid(&raw.cache).and_then(|(cache, span)| {
             let example = "cache = { size = \"1GiB\", latency = \"0.3ms\" }";

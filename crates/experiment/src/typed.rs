@@ -227,6 +227,7 @@ fn instead(typed: Shape, raw: &RawShape, own: Shape) -> Shape {
     if raw.merge_sequential.is_none() {
         character.merge_sequential = typed.character.merge_sequential;
     }
+    character.flush_latency = character.flush_latency.or(typed.character.flush_latency);
     if raw.costs.is_none() {
         character.costs = typed.character.costs;
     }

@@ -67,6 +67,8 @@ section! {
         read_latency: LatencySpec,
         /// Latency of writes, where it differs.
         write_latency: LatencySpec,
+        /// What a flush takes, with which a write is made durable [default: what it takes on the disk underneath].
+        flush_latency: LatencySpec,
         /// Name of the link that the volume shares with others.
         link: String,
         /// Operations that continue each other share one `io_unit`, as EBS merges sequential I/O [default: false].

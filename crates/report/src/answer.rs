@@ -1,6 +1,7 @@
 //! The answer in one or two sentences: how much faster, how sure.
 
 use super::model::Report;
+use super::why::figure;
 use super::words;
 use ebbtide_analysis::compare::least_rounds;
 use ebbtide_analysis::{Comparison, Conclusion, VerdictKind};
@@ -352,7 +353,7 @@ fn alone(report: &Report) -> Vec<String> {
                 Metric::LatP50 => "with a median latency of",
                 Metric::LatP99 => "with a p99 latency of",
             };
-            let value = words::value(metric, estimate.median);
+            let value = figure(&view.result, metric, estimate.median);
             Some(format!("{} {verb} {at} {value} ({interval}).", view.result.design))
         })
         .take(2)

@@ -201,6 +201,12 @@ fn results(view: &ResultView) -> Vec<Value> {
                 "verdict": main,
                 "verdicts": verdicts,
             });
+            if *metric == result.primary {
+                object["resources"] = json!(result.resources);
+            }
+            if let Some(lasting) = &result.lasting {
+                object["lasting"] = json!(lasting);
+            }
             if !result.conditioned.is_nothing() {
                 object["conditioned"] = json!(result.conditioned);
             }

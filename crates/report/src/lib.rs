@@ -18,6 +18,7 @@ mod names;
 mod race;
 mod seen;
 mod text;
+mod why;
 mod words;
 
 pub use beside::{
@@ -36,3 +37,4 @@ pub use model::{
 pub use race::RaceView;
 pub use seen::{DiskSeen, NetworkSeen, OtherSeen, SeenView};
 pub use text::{ProfileStep, Single, beside, single, steps, text, workload_words};
+pub use why::why;

@@ -356,6 +356,13 @@ impl Array {
         }
     }
 
+    /// When all that was written before `now` is durable: every member is flushed, and the slowest is waited for.
+    #[cold]
+    pub(super) fn flush(&mut self, now: Instant) -> Instant {
+        let each = self.below.members.iter_mut().map(|member| member.model.flush(now));
+        each.max().unwrap_or(now)
+    }
+
     pub(super) fn model(&self, member: usize) -> &Model {
         &self.below.members[member].model
     }

@@ -196,7 +196,7 @@ fn simulate_within(
         mean_in_flight: outcome.recorded.mean_in_flight,
         observed: Some(Box::new(observed)),
         hosts: Vec::new(),
-        notes: scope::notes(workload),
+        notes: scope::notes(experiment, workload),
     };
     if let Some(effect) = experiment.environment.planted.get(&design.name) {
         planted::apply(*effect, workload, &mut samples);

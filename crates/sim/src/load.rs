@@ -253,6 +253,7 @@ impl<'a> Load<'a> {
         let mut done = Vec::new();
         self.array.work(now, &mut self.recorder, &mut done)?;
         for (slot, end) in done {
+            let end = self.durable(self.slots[slot as usize].op.kind, end);
             self.queue.push(end, slot);
         }
         Ok(())
@@ -355,7 +356,14 @@ impl<'a> Load<'a> {
             return self.submit_buffered(slot, at, &request);
         }
         self.slots[slot as usize].state = State::Completion;
-        Ok(self.array.submit(at, &request, &mut self.recorder)?.instant())
+        let end = self.array.submit(at, &request, &mut self.recorder)?.instant();
+        Ok(end.map(|end| self.durable(request.op, end)))
+    }
+
+    /// When an operation that was done at `end` is over: a write that is to be durable has its members flushed.
+    #[inline]
+    fn durable(&mut self, op: OpKind, end: Instant) -> Instant {
+        if self.workload.sync && op == OpKind::Write { self.array.flush(end) } else { end }
     }
 
     /// The same through the page cache.
@@ -377,7 +385,8 @@ impl<'a> Load<'a> {
             Cached::Blocked => (State::Room, None),
             Cached::Through => {
                 let copied = self.cpu.copy(job, now, op.length);
-                (State::Completion, self.array.submit(copied, request, &mut self.recorder)?.instant())
+                let end = self.array.submit(copied, request, &mut self.recorder)?.instant();
+                (State::Completion, end.map(|end| self.durable(op.kind, end)))
             }
         };
         self.slots[slot as usize].state = state;

@@ -131,13 +131,13 @@ fn is_instant(shape: &Shape) -> bool {
 }
 
 /// What the reader of this trial's samples has to know about the model.
-pub(super) fn notes(workload: &Workload) -> Vec<String> {
+pub(super) fn notes(experiment: &Experiment, workload: &Workload) -> Vec<String> {
     let mut notes = Vec::new();
-    if workload.sync && workload.writes() {
+    let flushes =
+        |volume: &Volume| volume.shape.as_ref().is_some_and(|shape| shape.character.flush_latency.is_some());
+    if workload.sync && workload.writes() && !experiment.volumes.iter().all(flushes) {
         notes.push(
-            "simulated: O_SYNC writes take the volume's write latency; a flush of a device's own cache is not \
-             modelled"
-                .into(),
+            "simulated: O_SYNC writes take the volume's write latency alone where its shape has no `flush_latency`".into(),
         );
     }
     if !workload.direct {

@@ -23,9 +23,11 @@
 use super::case::Case;
 use super::moved::{self, JOURNAL_REQUESTS};
 use super::undisturbed;
+use crate::evidence::{Evidence, Unit, evidence};
 use crate::metrics::operations;
+use ebbtide_model::layout::LayoutNode;
 use ebbtide_model::samples::{Below, DiskUse, Join, Observation, TrialSamples};
-use ebbtide_model::units::Nanos;
+use ebbtide_model::units::{Nanos, format_latency};
 use ebbtide_model::workload::Workload;
 
 /// Most requests of one write: its own, and a journal's. More of them are others', beside what is counted for flushes.
@@ -99,6 +101,79 @@ pub fn flushes_behind_others(case: &Case<'_>) -> f64 {
     }
     let requests = case.median(|trial| moved::requested_by_others(trial, case.workload));
     requests.map_or(written, |share| share.max(written))
+}
+
+/// What an array makes of a write that is made durable, as clauses of a sentence with the measured figures; nothing of a single volume.
+pub fn in_array(case: &Case<'_>) -> Option<(String, Vec<Evidence>)> {
+    let below = case.result.below.first().filter(|_| case.result.members.len() == 1);
+    let (number, copies, chunk) = match (&case.design.layout, below) {
+        (_, Some(array)) => {
+            let copies = matches!(array.join, Join::Mirror { .. } | Join::StripedMirror { .. });
+            (array.devices.len(), copies, array.join.chunk())
+        }
+        (layout @ LayoutNode::Array { kind, members }, None) => {
+            (members.len(), kind.copies_on(members.len()) > 1, layout.smallest_chunk())
+        }
+        _ => return None,
+    };
+    if number < 2 {
+        return None;
+    }
+    let (mut clauses, mut figures) = (String::new(), Vec::new());
+    if let Some(each) = case.median(|trial| flushes_of_each(case, trial)).filter(|each| *each >= FLUSHED) {
+        let slowest = case.median(|trial| Some(parts(case, trial)?.flush));
+        let takes = slowest.map_or(String::new(), |time| format!(", {} of it", format_latency(time)));
+        clauses.push_str(&format!("; each flushes all {number} members and waits for the slowest{takes}"));
+        let what = "flushes for each write at the member with the fewest";
+        figures.push(evidence(what, each, Unit::Times, Some(FLUSHED)));
+    }
+    let mut waits: Vec<(&str, f64)> = match below {
+        Some(array) => array.devices.iter().filter_map(|d| Some((d.name.as_str(), d.wait?))).collect(),
+        None => case.working().filter_map(|m| Some((m.name.as_str(), m.lat_p50?))).collect(),
+    };
+    waits.sort_by(|a, b| a.1.total_cmp(&b.1));
+    if let ([(fast, least), .., (slow, most)], true) = (waits.as_slice(), copies) {
+        let (least_is, most_is) = (format_latency(*least), format_latency(*most));
+        clauses.push_str(&format!(
+            "; each waits for the slower of its copies: {slow} takes {most_is}, {fast} {least_is}"
+        ));
+        let what = format!("time of a request at {slow}, the slowest copy, against {fast}");
+        figures.push(evidence(what, *most, Unit::Nanoseconds, Some(*least)));
+    }
+    if let Some(chunk) = chunk.filter(|chunk| case.workload.bs > *chunk) {
+        let bs = case.workload.bs;
+        let pieces = bs.0.div_ceil(chunk.0.max(1));
+        clauses.push_str(&format!(
+            "; a write of {bs} is larger than the chunk of {chunk} and becomes {pieces}, of which it waits for the slowest"
+        ));
+        figures.push(evidence(
+            "bytes of a write, against the chunk",
+            bs.0 as f64,
+            Unit::Bytes,
+            Some(chunk.0 as f64),
+        ));
+    }
+    (!figures.is_empty()).then_some((clauses, figures))
+}
+
+/// Flushes for each write from which on every write is taken to flush a device.
+const FLUSHED: f64 = 0.5;
+
+/// Flushes for each write of a trial at the disk below the members that had the fewest; where this tool holds the volumes to their shapes, its
+/// own, which go to every member.
+fn flushes_of_each(case: &Case<'_>, trial: &TrialSamples) -> Option<f64> {
+    let writes = trial.array.write.count.ops;
+    if trial.members.iter().any(|member| case.slowed_by_tool(&member.name)) {
+        return (writes > 0).then(|| trial.execution.syncs.count() as f64 / writes as f64);
+    }
+    let fewest = moved::disks(trial)?.into_iter().map(|disk| disk.total.flushes).min()??;
+    (writes > 0).then(|| fewest as f64 / writes as f64)
+}
+
+/// Volumes that this tool holds to a shape without a latency of flushes: what a flush takes is then this machine's own disk.
+pub fn flushes_are_this_machines(case: &Case<'_>) -> bool {
+    let mut held = case.working().filter(|member| case.slowed_by_tool(&member.name));
+    held.any(|member| case.shape(&member.name).is_some_and(|shape| shape.character.flush_latency.is_none()))
 }
 
 /// What the disks below all members had; nothing where none was observed.

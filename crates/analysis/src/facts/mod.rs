@@ -57,6 +57,8 @@ pub struct Facts<'a> {
     pub stretches: Vec<Vec<Stretch>>,
     /// How full the working members' limits were; see [`usage::met`].
     pub met: Option<f64>,
+    /// How full the fullest of the links is that members share.
+    pub link: Option<f64>,
     /// The fullest limit that a control group sets to each member that worked.
     pub held: Vec<FullestLimit>,
     /// Whether each member that worked uses up such a limit.
@@ -106,6 +108,7 @@ impl<'a> Facts<'a> {
         let crowded = crowded::crowded(case);
         Facts {
             met: usage::met(&stretches),
+            link: usage::links(case).iter().map(|link| link.used.share).reduce(f64::max),
             group_limits_met: group::reached(case, &held),
             held,
             set_rate: set_rate::find(case, rungs.as_ref(), devices, &full_queues),

@@ -3,7 +3,8 @@
 use crate::members;
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{
-    Count, DeviceObservation, JobsBeside, Join, LeastMost, MemberObservation, MemberSamples, TrialSamples,
+    Count, DeviceObservation, JobsBeside, Join, LeastMost, MemberObservation, MemberSamples, OtherKind,
+    TrialSamples,
 };
 use ebbtide_model::units::{Bytes, Nanos, UnixTime};
 use ebbtide_model::workload::Workload;
@@ -177,6 +178,12 @@ pub fn written_by_others(trial: &TrialSamples, workload: &Workload) -> Option<f6
     let all = moved.moved.write as f64;
     let own = moved.due.write.most + beside(trial, workload).write;
     Some((1.0 - own / all).max(0.0))
+}
+
+/// Whether an array was being built or checked during one of these trials.
+pub fn resyncs(trials: &[&TrialSamples]) -> bool {
+    let mut others = trials.iter().flat_map(|trial| &trial.observed).flat_map(|seen| &seen.others);
+    others.any(|other| other.kind == OtherKind::Resync)
 }
 
 /// Share of the requests that are joined to others before a disk sees them, above which it is not known whose the rest are.

@@ -4,11 +4,12 @@
 //! a whole trial each of them may look idle although one was always at its limit.
 
 use super::case::Case;
+use crate::MemberShare;
 use crate::estimate::median;
 use crate::evidence::Unit;
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{Count, TrialSamples};
-use ebbtide_model::volume::{Limit, OneWay, Shape};
+use ebbtide_model::volume::{Limit, LinkShape, OneWay, Shape};
 use ebbtide_model::workload::Access;
 
 /// Operations that the busiest member must complete in a stretch on average: one more or less is then 5%.
@@ -51,8 +52,15 @@ pub struct LimitUse {
     pub rate: f64,
     /// The limit, per second.
     pub limit: f64,
-    /// Whether that is the burst rate, which lasts as long as credits do.
-    pub burst: bool,
+    /// The rate that lasts: less than `limit` where that is the burst rate, which lasts as long as credits do.
+    pub lasts: f64,
+}
+
+impl LimitUse {
+    /// Whether the limit is the burst rate.
+    pub fn burst(&self) -> bool {
+        self.limit > self.lasts
+    }
 }
 
 /// Use of one member's limits.
@@ -98,12 +106,7 @@ pub fn ceiling(limit: &Limit, rate: f64) -> f64 {
 /// Use of `limit` at `rate` per second.
 fn used(limit: &Limit, rate: f64) -> Option<LimitUse> {
     let ceiling = ceiling(limit, rate);
-    (ceiling > 0.0).then(|| LimitUse {
-        share: rate / ceiling,
-        rate,
-        limit: ceiling,
-        burst: ceiling > limit.rate,
-    })
+    (ceiling > 0.0).then(|| LimitUse { share: rate / ceiling, rate, limit: ceiling, lasts: limit.rate })
 }
 
 /// What `count` costs against the limit of operations: larger operations than `io_unit` count several times
@@ -189,49 +192,140 @@ pub fn stretches(case: &Case<'_>) -> Vec<Vec<Stretch>> {
 
 fn by_stretch(case: &Case<'_>, trial: &TrialSamples) -> Vec<Stretch> {
     let shapes: Vec<Option<&Shape>> = trial.members.iter().map(|m| case.shape(&m.name)).collect();
-    counts_by_stretch(trial)
-        .into_iter()
-        .map(|(seconds, counts)| {
-            let moved: u64 = counts.iter().map(|count| count.total().bytes).sum();
-            counts
-                .iter()
-                .zip(&shapes)
-                .map(|(count, shape)| MemberStretch {
-                    share: if moved == 0 { 0.0 } else { count.total().bytes as f64 / moved as f64 },
-                    used: shape.map_or(Use { iops: None, bytes: None }, |shape| Use {
-                        iops: fullest(
-                            shape,
-                            count,
-                            |way| way.iops,
-                            shape.iops,
-                            |count| counted_ops(shape, case.workload.access, count) / seconds,
-                        ),
-                        bytes: fullest(
-                            shape,
-                            count,
-                            |way| way.throughput,
-                            shape.throughput,
-                            |count| counted_bytes(shape, count) / seconds,
-                        ),
-                    }),
-                })
-                .collect()
-        })
-        .collect()
+    let stretch = |(seconds, counts): (f64, Vec<PerOp<Count>>)| {
+        let moved: u64 = counts.iter().map(|count| count.total().bytes).sum();
+        let member = |(count, shape): (&PerOp<Count>, &Option<&Shape>)| MemberStretch {
+            share: if moved == 0 { 0.0 } else { count.total().bytes as f64 / moved as f64 },
+            used: shape
+                .map_or(Use { iops: None, bytes: None }, |shape| of_shape(case, shape, count, seconds)),
+        };
+        counts.iter().zip(&shapes).map(member).collect()
+    };
+    counts_by_stretch(trial).into_iter().map(stretch).collect()
 }
 
-/// How full the working members' limits were: in each stretch the members' use weighted by the bytes that
-/// they moved, then the median over stretches and trials. `None` when no working member has a known limit.
-///
-/// The weight makes it the use that the average byte met: 1 when every working member was at its limit,
-/// whether all of them worked (stripe) or one at a time (linear), and low when one slow member at its
-/// limit held back seven that were not.
-pub fn met(stretches: &[Vec<Stretch>]) -> Option<f64> {
-    let known = |stretch: &&Stretch| stretch.iter().any(|m| m.share > 0.0 && m.used.fullest().is_some());
-    let used = |stretch: &Stretch| -> f64 {
-        stretch.iter().filter_map(|m| m.used.fullest().map(|(used, _)| used.share * m.share)).sum()
+fn of_shape(case: &Case<'_>, shape: &Shape, count: &PerOp<Count>, seconds: f64) -> Use {
+    let ops = |count: &PerOp<Count>| counted_ops(shape, case.workload.access, count) / seconds;
+    let bytes = |count: &PerOp<Count>| counted_bytes(shape, count) / seconds;
+    Use {
+        iops: fullest(shape, count, |way| way.iops, shape.iops, ops),
+        bytes: fullest(shape, count, |way| way.throughput, shape.throughput, bytes),
+    }
+}
+
+/// The members that were above the rate of a limit that lasts, over whole trials: each with the limit that it is most above.
+pub fn bursting<'a>(case: &Case<'a>) -> Vec<(&'a str, Counted, LimitUse)> {
+    let of_member = |(index, member): (usize, &'a MemberShare)| {
+        let shape = case.shape(&member.name)?;
+        let used = |of: fn(&Use) -> Option<LimitUse>| {
+            let mut each: Vec<LimitUse> = case
+                .trials
+                .iter()
+                .filter_map(|trial| {
+                    let seconds = trial.elapsed.as_secs_f64();
+                    of(&of_shape(case, shape, &whole(trial, index), seconds))
+                })
+                .collect();
+            each.sort_by(|a, b| a.rate.total_cmp(&b.rate));
+            each.get(each.len() / 2).copied().filter(LimitUse::burst)
+        };
+        let both = [(Counted::Operations, used(|used| used.iops)), (Counted::Bytes, used(|used| used.bytes))];
+        let both = both.into_iter().filter_map(|(counted, used)| Some((counted, used?)));
+        let (counted, used) =
+            both.max_by(|a, b| (a.1.rate / a.1.lasts).total_cmp(&(b.1.rate / b.1.lasts)))?;
+        Some((member.name.as_str(), counted, used))
     };
-    median(stretches.iter().flatten().filter(known).map(used)).map(as_told)
+    case.result.members.iter().enumerate().filter_map(of_member).collect()
+}
+
+/// How full a link is that volumes share: of the fullest of its limits.
+#[derive(Debug, Clone)]
+pub struct LinkUse<'a> {
+    /// Name of the link.
+    pub link: &'a str,
+    /// What it carries of its limit.
+    pub used: LimitUse,
+    /// What both are counted in.
+    pub counted: Counted,
+}
+
+/// The links that working members are behind: what all of these did, medians over the trials.
+pub fn links<'a>(case: &Case<'a>) -> Vec<LinkUse<'a>> {
+    let links = case.experiment.links.iter().enumerate();
+    let of_link = |(index, link): (usize, &'a LinkShape)| {
+        let behind = |name: &str| case.shape(name).is_some_and(|shape| shape.link == Some(index));
+        if !case.result.members.iter().any(|member| behind(&member.name)) {
+            return None;
+        }
+        let full = |limit: Option<Limit>, of: fn(&PerOp<Count>) -> u64| {
+            let rate = case.median(|trial| {
+                let seconds = trial.elapsed.as_secs_f64();
+                let members = trial.members.iter().enumerate().filter(|(_, member)| behind(&member.name));
+                let each = members.map(|(m, member)| {
+                    let asked = whole(trial, m);
+                    // This tool holds its volumes to what is asked of them, and a link carries what the disks move.
+                    let held = case.slowed_by_tool(&member.name);
+                    of(&if held { asked } else { carried(trial, &member.name, asked) }) as f64
+                });
+                let sum: f64 = each.sum();
+                (seconds > 0.0).then(|| sum / seconds)
+            })?;
+            used(&limit?, rate)
+        };
+        let PerOp { read, write } = link.one_way;
+        let all = [
+            (Counted::Operations, full(link.iops, |count| count.read.ops + count.write.ops)),
+            (Counted::Operations, full(read.iops, |count| count.read.ops)),
+            (Counted::Operations, full(write.iops, |count| count.write.ops)),
+            (Counted::Bytes, full(link.throughput, |count| count.read.bytes + count.write.bytes)),
+            (Counted::Bytes, full(read.throughput, |count| count.read.bytes)),
+            (Counted::Bytes, full(write.throughput, |count| count.write.bytes)),
+        ];
+        let known = all.into_iter().filter_map(|(counted, used)| Some((counted, used?)));
+        let (counted, used) = known.max_by(|a, b| a.1.share.total_cmp(&b.1.share))?;
+        Some(LinkUse { link: &link.name, used, counted })
+    };
+    links.filter_map(of_link).collect()
+}
+
+/// What is carried at least to the disks below a member for what was asked of it: a mirror's copies each take the way.
+fn carried(trial: &TrialSamples, member: &str, asked: PerOp<Count>) -> PerOp<Count> {
+    let observed = trial.observed.as_deref();
+    let below = observed.and_then(|o| Some(o.cost(o.member(member)?)));
+    let Some(cost) = below else { return asked };
+    let times = |count: Count, by: f64| {
+        let by = by.max(1.0);
+        Count { ops: (count.ops as f64 * by) as u64, bytes: (count.bytes as f64 * by) as u64 }
+    };
+    PerOp { read: times(asked.read, cost.read.read.least), write: times(asked.write, cost.write.write.least) }
+}
+
+/// Median over the trials of the mean of what `value` makes of the stretches of each: a trial that stood still for a part of its time
+/// used so much less.
+pub fn over_stretches(stretches: &[Vec<Stretch>], value: impl Fn(&Stretch) -> Option<f64>) -> Option<f64> {
+    let of_trial = |trial: &Vec<Stretch>| {
+        let known: Vec<f64> = trial.iter().filter_map(&value).collect();
+        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+    };
+    median(stretches.iter().filter_map(of_trial))
+}
+
+/// How full the working members' limits were: in each stretch the members' use weighted by the bytes that they moved. `None` when no working
+/// member has a known limit.
+///
+/// The weight makes it the use that the average byte met: 1 when every working member was at its limit, whether all of them worked (stripe)
+/// or one at a time (linear), and low when one slow member at its limit held back seven that were not.
+pub fn met(stretches: &[Vec<Stretch>]) -> Option<f64> {
+    let used = |stretch: &Stretch| -> Option<f64> {
+        let known = stretch.iter().any(|m| m.used.fullest().is_some());
+        if stretch.iter().all(|m| m.share == 0.0) {
+            return known.then_some(0.0);
+        }
+        let worked = stretch.iter().filter(|m| m.share > 0.0);
+        let each = worked.filter_map(|m| m.used.fullest().map(|(used, _)| used.share * m.share));
+        each.reduce(|sum, more| sum + more)
+    };
+    over_stretches(stretches, used).map(as_told)
 }
 
 /// The use of a limit as it is told. A volume whose use seems to be a little above 1 uses all that it is granted: a shape's

@@ -29,7 +29,7 @@
 //! can explain that it slept, and nothing of the time in which it ran or waited for a processor.
 
 use crate::estimate::median;
-use crate::evidence::{Evidence, Unit, evidence, share_is};
+use crate::evidence::{Check, Evidence, Unit, evidence, share_is};
 use crate::facts::case::Case;
 use crate::facts::crowded::{self, Crowded};
 use crate::facts::group::FullestLimit;
@@ -367,6 +367,16 @@ fn by_sizes(case: &Case<'_>, facts: &Facts<'_>, taken: &Taken) -> Option<(Counte
         None
     }
 }
+
+/// What is looked at, each with its edge.
+#[rustfmt::skip]
+pub(super) const CHECKS: &[Check] = &[
+    Check::at_least("share of the disks' requests, or bytes, that the load did not ask for", OTHERS_SHARE, Unit::Share, "below it a file system's metadata may explain it"),
+    Check::at_least("bytes that others moved", OTHERS_RATE, Unit::BytesPerSecond, "a journal's commits stay below"),
+    Check::at_least("or requests that they made, where requests are short", OTHERS_REQUESTS, Unit::RequestsPerSecond, "a journal's commits stay below"),
+    Check::at_least("busy share of the busiest disk", DISK_BUSY, Unit::Share, "below it there was room for both"),
+    Check::at_least("part of the gap that limits, latency and depth leave for others", HELD_BACK, Unit::Share, "latencies vary by some percent"),
+];
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let taken =

@@ -8,7 +8,7 @@
 //! Where only writes do so, and at no rate that looks set, it is a cache that fills ([`write_cache`](super::write_cache)).
 
 use crate::estimate::median;
-use crate::evidence::{Unit, evidence};
+use crate::evidence::{Check, Unit, evidence};
 use crate::facts::Facts;
 use crate::facts::case::Case;
 use crate::facts::steps::{REPEATED, StepDown, down, have_credits, metric_of, points};
@@ -18,6 +18,13 @@ use ebbtide_model::samples::TrialSamples;
 
 /// Levels of different trials that are this close are the same plateau.
 pub const SAME_LEVEL: f64 = 0.15;
+
+/// What is looked at, each with its edge.
+#[rustfmt::skip]
+pub(super) const CHECKS: &[Check] = &[
+    Check::at_least("share of the trials that show one step down between two flat stretches", REPEATED, Unit::Share, "once may be a host that slowed down"),
+    Check::below("of one step over all trials: distance of their levels from those of the step", SAME_LEVEL, Unit::Share, "the same two plateaus"),
+];
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let known = have_credits(case);

@@ -9,7 +9,7 @@
 
 mod far_end;
 
-use crate::evidence::{Unit, evidence, share_is};
+use crate::evidence::{Check, Unit, evidence, share_is};
 use crate::facts::case::Case;
 use crate::facts::moved::HIT_SHARE;
 use crate::facts::{Facts, moved};
@@ -29,6 +29,16 @@ pub const MEMORY_LATENCY: Nanos = Nanos(8_000);
 const SMALL: Bytes = Bytes(16 * Bytes::KIB);
 /// Share of the bytes read that the disks did not move from which on there may be nothing on them.
 const NOTHING_READ: f64 = 0.99;
+
+/// What is looked at, each with its edge.
+#[rustfmt::skip]
+pub(super) const CHECKS: &[Check] = &[
+    Check::at_least("share of the bytes due that the disks did not move", HIT_SHARE, Unit::Share, "the cached speed is then more than 1.2 times the other"),
+    Check::at_least("where no disk was seen: share of the region in the page cache before the trial", RESIDENT, Unit::Share, "most reads then find their block there"),
+    Check::below("or: median latency of requests up to 16 KiB through the page cache", MEMORY_LATENCY.0 as f64, Unit::Nanoseconds, "the fastest devices need 10 us"),
+    Check::at_least("behind the disks: rate of a volume over that of the same volume in another design", far_end::FASTER, Unit::Times, "no volume does more with no more in flight"),
+    Check::at_least("and its median latency there over that here", far_end::QUICKER, Unit::Times, "a shorter way of an arm makes it half at most"),
+];
 
 pub(super) fn judge(case: &Case<'_>, _: &Facts<'_>) -> Judged {
     let by_bytes = most_hits(case);

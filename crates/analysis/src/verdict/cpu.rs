@@ -13,7 +13,7 @@ pub(super) mod encryption;
 pub(super) mod interrupts;
 
 use crate::estimate::median;
-use crate::evidence::{Evidence, Unit, evidence, share_is};
+use crate::evidence::{Check, Evidence, Unit, evidence, share_is};
 use crate::facts::case::{Case, part};
 use crate::facts::processors::{STEAL, THREAD_BUSY, THREAD_FULL, WAITED, users_by};
 use crate::facts::standing::{AT_DEVICES, at_devices_is};
@@ -47,6 +47,20 @@ const THREAD_PRESSED: &str = "share of the time that the least idle load thread 
 
 /// Share of a core from which on somebody on the load's own processors is named: as the observer does of all.
 const WORTH_NAMING: f64 = 0.05;
+
+/// What is looked at, each with its edge.
+#[rustfmt::skip]
+pub(super) const CHECKS: &[Check] = &[
+    Check::at_least("busy share of the busiest load thread", THREAD_FULL, Unit::Share, "it has no time left"),
+    Check::at_least("or: share of the time that a load thread waited for a processor", WAITED, Unit::Share, "it has what others leave"),
+    Check::at_least("and share of the time that it ran or waited to, unless it has one operation in flight", THREAD_BUSY, Unit::Share, "otherwise it slept while the array worked"),
+    Check::at_least("or: busy share of all cores, where they serve the devices", HOST_BUSY, Unit::Share, "requests wait there for a processor"),
+    Check::at_least("or: share of the cores' time that the hypervisor took", STEAL, Unit::Share, "it shows in latencies"),
+    Check::at_least("or: rate over what the engine reaches with nothing behind it", CEILING, Unit::Share, "the tool is measured"),
+    Check::at_least("or: cores that dm-crypt's workers use", encryption::WHOLE, Unit::Cores, "one is full, or several as much"),
+    Check::at_least("or: processor time of the array's own thread, of one core", array_thread::FULL, Unit::Share, "what it waits for a core is not known"),
+    Check::at_least("or: share of one core's time that interrupts took", interrupts::INTERRUPTED, Unit::Share, "threads have a fifth of it at most"),
+];
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let why = "the members are at their limits, so that a busy processor is not what stops the array";

@@ -7,11 +7,11 @@
 //! it does for others instead is no wave of it. What it does meanwhile is not seen from here; that it does it by itself is.
 
 use crate::estimate::median;
-use crate::evidence::{Unit, evidence, share_is};
+use crate::evidence::{Check, Unit, evidence, share_is};
 use crate::facts::Facts;
 use crate::facts::case::Case;
 use crate::facts::processors::STEAL;
-use crate::facts::standing::{AT_DEVICES, BUSY, HOST_BUSY, at_devices_is};
+use crate::facts::standing::{AT_DEVICES, BUSY, HOST_BUSY};
 use crate::facts::steps::metric_of;
 use crate::judged::{Absent, Basis, Judged, Verdict, VerdictKind};
 use crate::waves::{self, Waves};
@@ -202,6 +202,27 @@ fn yield_to_others(facts: &Facts<'_>) -> Result<(), Absent> {
     facts.yield_to_what_serves("that may make the device look slow now and then")
 }
 
+/// What is looked at, each with its edge.
+#[rustfmt::skip]
+pub(super) const CHECKS: &[Check] = &[
+    Check::at_least("times that the rate goes down and up again, in all trials", IN_ALL as f64, Unit::Times, "fewer may be something else"),
+    COSTS,
+    TAKES_LONGER,
+    WORKS,
+    THERE,
+    CORES,
+];
+#[rustfmt::skip]
+const COSTS: Check = Check::at_least("share of what the faster level would have done that the slower times cost", COST, Unit::Share, "less is not worth looking for");
+#[rustfmt::skip]
+const TAKES_LONGER: Check = Check::at_least("time of a request while it is slow over while it is fast", LONGER, Unit::Times, "the device is slower, not asked for less");
+#[rustfmt::skip]
+const WORKS: Check = Check::at_least("busy share of the device while it is slow", BUSY, Unit::Share, "requests wait for it all the time");
+#[rustfmt::skip]
+const THERE: Check = Check::at_least("share of the operations in flight that are at the devices", AT_DEVICES, Unit::Share, "what waits elsewhere waits for something else");
+#[rustfmt::skip]
+const CORES: Check = Check::below("busy share of all cores while it is slow", HOST_BUSY, Unit::Share, "otherwise they may be what is short");
+
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let workload = case.workload;
     if !workload.is_free() || !workload.direct {
@@ -217,10 +238,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let found = find(case, metric)?;
     let of = |value: &dyn Fn(&Found) -> f64| median(found.iter().map(value)).unwrap_or(0.0);
     let cost = of(&|found| found.waves.cost);
-    let what = "share of what the faster level would have done that the slower times cost";
-    if cost < COST {
-        return Err(Absent::because("the slower times cost little").seen(what, cost, Unit::Share, COST));
-    }
+    let costs = COSTS.require(cost, "the slower times cost little")?;
     yield_to_others(facts)?;
     let seen: Vec<Seen> = found.iter().filter_map(|found| found.seen.clone()).collect();
     let seen = seen_of_most(seen)?;
@@ -238,7 +256,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         evidence("rate at the slower level, against the faster one", low, unit, Some(high)),
         evidence("time from one slow stretch to the next", period, Unit::Seconds, None),
         evidence("share of the time that is slow", share, Unit::Share, None),
-        share_is(what, cost, COST),
+        costs,
         evidence(of_wait, slow, Unit::Nanoseconds, Some(fast)),
         share_is(of_device, busy, BUSY),
         evidence("trials that show it", found.len() as f64, Unit::Trials, Some(trials)),
@@ -282,18 +300,11 @@ fn by_itself(case: &Case<'_>, seen: &Seen) -> Result<(), Absent> {
     let longer = seen.slow.wait() / seen.fast.wait();
     let busy = seen.slow.share(seen.slow.busy).min(1.0);
     let waiting = seen.queue / case.kept().max(1.0);
-    if longer < LONGER || busy < BUSY || waiting < AT_DEVICES {
+    if !(TAKES_LONGER.holds(longer) && WORKS.holds(busy) && THERE.holds(waiting)) {
         let why = "while it is slow, operations do not wait at a device that takes longer for each";
-        let what = format!("time of a request at {} while slow over while fast", seen.name);
-        return Err(Absent::because(why)
-            .seen(what, longer, Unit::Times, LONGER)
-            .seen("its busy share while slow", busy, Unit::Share, BUSY)
-            .with([at_devices_is(waiting)]));
+        let figures = [TAKES_LONGER.missed(longer), WORKS.missed(busy), THERE.missed(waiting)];
+        return Err(Absent::because(why).with(figures));
     }
-    if let Some(cores) = seen.cores.filter(|cores| *cores >= HOST_BUSY) {
-        let absent = Absent::because("while it is slow, the processors have little time left");
-        let what = "busy share of all cores while slow, which would have to be below";
-        return Err(absent.seen(what, cores, Unit::Share, HOST_BUSY));
-    }
-    Ok(())
+    let why = "while it is slow, the processors have little time left";
+    seen.cores.map_or(Ok(()), |cores| CORES.require(cores, why).map(|_| ()))
 }

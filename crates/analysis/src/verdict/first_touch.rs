@@ -10,7 +10,7 @@
 //! its limits, nor is the link, nor a thread.
 
 use crate::estimate::median;
-use crate::evidence::{Unit, evidence, share_is};
+use crate::evidence::{Check, Unit, evidence, share_is};
 use crate::facts::case::Case;
 use crate::facts::usage::NEAR;
 use crate::facts::{Facts, MET_BELOW};
@@ -37,6 +37,16 @@ fn untouched(trial: &TrialSamples) -> Option<f64> {
     (!known.is_empty() && moved > 0).then(|| known.iter().sum::<u64>() as f64 / moved as f64)
 }
 
+/// What is looked at, each with its edge.
+#[rustfmt::skip]
+pub(super) const CHECKS: &[Check] = &[
+    Check::at_least("bytes never touched before the trial, of those that it moved", UNTOUCHED, Unit::Share, "fewer do not show"),
+    LATER,
+    Check::below("where all are such: what one operation alone takes, of the mean latency", FLOOR_SHARE, Unit::Share, "the rest is the first touch"),
+];
+#[rustfmt::skip]
+const LATER: Check = Check::below("rate of such trials over that of the others", SLOWER, Unit::Share, "first touches are slower");
+
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let (mut first, mut later) = (Vec::new(), Vec::new());
     for trial in case.trials {
@@ -57,11 +67,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let Some(fast) = median(&later).filter(|rate| *rate > 0.0) else {
         return by_latency(case, facts, first.len());
     };
-    if slow > SLOWER * fast {
-        let what = "throughput into untouched blocks, which would have to be below";
-        let absent = Absent::because("first touches are not slower");
-        return Err(absent.seen(what, slow, Unit::BytesPerSecond, SLOWER * fast));
-    }
+    LATER.require(slow / fast, "first touches are not slower")?;
     let sentence = format!(
         "{} of {} trials touched blocks for the first time and ran at {:.0}% of the speed of the others: read (or \
          write) the volumes through once before measuring",

@@ -8,7 +8,7 @@
 //! part, offsets that are drawn evenly or ascend, over many stripes.
 
 use crate::below;
-use crate::evidence::{Unit, evidence, share_is};
+use crate::evidence::{Check, Unit};
 use crate::facts::Facts;
 use crate::facts::case::Case;
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
@@ -50,6 +50,14 @@ impl Spread {
     }
 }
 
+/// What is looked at, each with its edge.
+#[rustfmt::skip]
+pub(super) const CHECKS: &[Check] = &[SPREAD, WAITS];
+#[rustfmt::skip]
+const SPREAD: Check = Check::below("share of what the members would read if each were as busy as the busiest", EVEN, Unit::Share, "one of three is idle, or a half of them");
+#[rustfmt::skip]
+const WAITS: Check = Check::at_least("operations in flight for each member at work", WAITING, Unit::Operations, "otherwise the others would have nothing to do");
+
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     if case.workload.mix != Mix::Read {
         return Err(Absent::because("only reads can choose among copies"));
@@ -78,15 +86,9 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
                 "no array that holds copies, and of which all members were seen, was read evenly all over",
             )
         })?;
-    let what = "share of what the members would read if each were as busy as the busiest";
-    let waiting = "operations in flight for each member at work";
-    if seen.share >= EVEN || seen.waiting < WAITING {
-        let below = format!("{what}, which would have to be below");
-        return Err(Absent::because(
-            "every copy is read, or no operation waits that another copy could have answered",
-        )
-        .seen(below, seen.share, Unit::Share, EVEN)
-        .seen(waiting, seen.waiting, Unit::Operations, WAITING));
+    if !SPREAD.holds(seen.share) || !WAITS.holds(seen.waiting) {
+        let why = "every copy is read, or no operation waits that another copy could have answered";
+        return Err(Absent::because(why).with([SPREAD.missed(seen.share), WAITS.missed(seen.waiting)]));
     }
     let how = match case.workload.access {
         Access::Sequential => {
@@ -101,10 +103,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         "of {} members of {name} {} at a time answer what is read, with {:.1} operations waiting at each: the copies on the others are idle; {how}",
         seen.members, seen.at_work, seen.waiting
     );
-    let figures = vec![
-        share_is(what, seen.share, EVEN),
-        evidence(waiting, seen.waiting, Unit::Operations, Some(WAITING)),
-    ];
+    let figures = vec![SPREAD.figure(seen.share), WAITS.figure(seen.waiting)];
     Ok(Verdict::new(VerdictKind::IdleCopies, 0.95, 1.0 - seen.share, sentence, figures))
 }
 

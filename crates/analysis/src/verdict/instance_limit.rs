@@ -6,16 +6,14 @@
 //! Of remote members the link is the network interface that they are reached by, whose speed its driver knows, or does not: then
 //! a network that is full looks like a rate that somebody set.
 
-use crate::evidence::{Evidence, Unit, evidence, share_is};
+use crate::evidence::{Check, Evidence, Unit, evidence, share_is};
 use crate::facts::calls::fullest_link;
 use crate::facts::case::Case;
-use crate::facts::exceeded::longest_exceeded;
-use crate::facts::usage::{NEAR, REACHED};
+use crate::facts::exceeded::{EXCEEDED, longest_exceeded};
+use crate::facts::usage::{LinkUse, NEAR, REACHED};
 use crate::facts::{Facts, usage};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
-use ebbtide_model::per_op::PerOp;
-use ebbtide_model::samples::{Count, TcpUse, TrialSamples};
-use ebbtide_model::volume::{Limit, LinkShape};
+use ebbtide_model::samples::TcpUse;
 
 /// Share of an interface's speed from which on it is full. Its counters have the headers of Ethernet, but not what is between frames:
 /// with frames of 1,514 bytes, each of which takes the time of 1,538, they cannot show more than 98%.
@@ -23,104 +21,60 @@ const INTERFACE_FULL: f64 = 0.90;
 /// Share of what the interface carried that must be the load's own at least: otherwise others fill it.
 const OWN: f64 = 0.50;
 
+/// What is looked at, each with its edge.
+#[rustfmt::skip]
+pub(super) const CHECKS: &[Check] = &[
+    Check::at_least("use of the link that the volumes share", NEAR, Unit::Share, "from 95% on it is certain"),
+    Check::at_least("or: share of the time above the instance's limit that volumes report", EXCEEDED, Unit::Share, "less is a moment"),
+    Check::at_least("or: share of the network interface's speed, of remote members", INTERFACE_FULL, Unit::Share, "counters cannot show more than 98%"),
+    Check::at_least("and the load's own share of what the interface carries", OWN, Unit::Share, "otherwise others fill it"),
+];
+
 pub(super) fn judge(case: &Case<'_>, _: &Facts<'_>) -> Judged {
-    let links = case.experiment.links.iter().enumerate();
-    let fullest = links
-        .filter_map(|(index, link)| {
-            let used = limits(link).into_iter().filter_map(|limit| full(case, index, limit));
-            Some((used.max_by(|a, b| a.share.total_cmp(&b.share))?, link))
-        })
-        .max_by(|a, b| a.0.share.total_cmp(&b.0.share));
-    if let Some((Used { share, rate, limit, unit }, link)) = fullest.filter(|(used, _)| used.share >= NEAR) {
+    let fullest = usage::links(case).into_iter().max_by(|a, b| a.used.share.total_cmp(&b.used.share));
+    if let Some(LinkUse { link, used, counted }) = fullest.as_ref().filter(|link| link.used.share >= NEAR) {
+        let (share, unit) = (used.share, counted.unit());
         let carries = match usage::as_told(share) {
-            1.0 => format!("all of its {}", unit.rate_in_words(limit)),
-            _ => format!("{} of its {}", unit.rate_in_words(rate), unit.rate_in_words(limit)),
+            1.0 => format!("all of its {}", unit.rate_in_words(used.limit)),
+            _ => format!("{} of its {}", unit.rate_in_words(used.rate), unit.rate_in_words(used.limit)),
         };
         let confidence = if share >= REACHED { 0.95 } else { 0.7 };
+        let lasts = match used.burst() {
+            true => format!(" while its credits last; {} is what lasts", unit.rate_in_words(used.lasts)),
+            false => String::new(),
+        };
         let sentence = format!(
-            "the link `{}` that the volumes share carries {carries}: more volumes behind it add nothing",
-            link.name
+            "the link `{link}` that the volumes share carries {carries}{lasts}: more volumes behind it add nothing"
         );
-        let what = format!("sum over the volumes behind {}, against its limit", link.name);
-        let figures = vec![evidence(what, rate, unit, Some(limit))];
+        let what = format!("sum over the volumes behind {link}, against its limit");
+        let mut figures = vec![evidence(what, used.rate, unit, Some(used.limit))];
+        if used.burst() {
+            figures.push(evidence(format!("what lasts of {link}"), used.lasts, unit, Some(used.rate)));
+        }
         return Ok(Verdict::new(VerdictKind::InstanceLimit, confidence, share, sentence, figures));
     }
     let interface = fullest_link(case);
-    by_report(case).or_else(|| by_interface(case, interface.as_ref()?)).ok_or_else(|| match fullest {
-        None if interface.is_some() => {
-            let (name, share) = interface.unwrap_or_default();
-            let what = format!("share of {name}'s speed");
-            let absent =
-                Absent::because("the network interface of the remote members is not full, or others fill it");
-            absent.seen(what, share, Unit::Share, INTERFACE_FULL).with(tcp_figures(case))
+    by_report(case).or_else(|| by_interface(case, interface.as_ref()?)).ok_or_else(|| {
+        match (fullest, interface) {
+            (None, Some((name, share))) => {
+                let why = "the network interface of the remote members is not full, or others fill it";
+                let what = format!("share of {name}'s speed");
+                Absent::because(why).seen(what, share, Unit::Share, INTERFACE_FULL).with(tcp_figures(case))
+            }
+            (Some(fullest), _) => {
+                let absent = Absent::because("the link that the volumes share is not full");
+                absent.seen(
+                    format!("use of the link `{}`", fullest.link),
+                    fullest.used.share,
+                    Unit::Share,
+                    NEAR,
+                )
+            }
+            (None, None) => {
+                Absent::because("no link with known limits, and no volume reports time above the instance's")
+            }
         }
-        Some((used, link)) => {
-            let what = format!("use of the link `{}`", link.name);
-            let absent = Absent::because("the link that the volumes share is not full");
-            absent.seen(what, used.share, Unit::Share, NEAR)
-        }
-        None => Absent::because("no link with known limits, and no volume reports time above the instance's"),
     })
-}
-
-/// A limit, in which unit, and what of the counts goes against it.
-type LimitUse = (Option<Limit>, Unit, fn(&PerOp<Count>) -> u64);
-
-/// Those of a link.
-fn limits(link: &LinkShape) -> [LimitUse; 6] {
-    let PerOp { read, write } = link.one_way;
-    [
-        (link.iops, Unit::OpsPerSecond, |count| count.read.ops + count.write.ops),
-        (read.iops, Unit::OpsPerSecond, |count| count.read.ops),
-        (write.iops, Unit::OpsPerSecond, |count| count.write.ops),
-        (link.throughput, Unit::BytesPerSecond, |count| count.read.bytes + count.write.bytes),
-        (read.throughput, Unit::BytesPerSecond, |count| count.read.bytes),
-        (write.throughput, Unit::BytesPerSecond, |count| count.write.bytes),
-    ]
-}
-
-/// How full a link is.
-#[derive(Clone, Copy)]
-struct Used {
-    share: f64,
-    rate: f64,
-    limit: f64,
-    unit: Unit,
-}
-
-/// Use of a limit of link `index`: median over trials of what all its volumes did.
-fn full(case: &Case<'_>, index: usize, (limit, unit, of): LimitUse) -> Option<Used> {
-    let limit = limit?;
-    let behind = |name: &str| case.shape(name).is_some_and(|shape| shape.link == Some(index));
-    if !case.result.members.iter().any(|member| behind(&member.name)) {
-        return None;
-    }
-    let rate = case.median(|trial| {
-        let seconds = trial.elapsed.as_secs_f64();
-        let members = trial.members.iter().enumerate().filter(|(_, member)| behind(&member.name));
-        let each = members.map(|(m, member)| {
-            let asked = usage::whole(trial, m);
-            // This tool holds its volumes to what is asked of them, and a link carries what the disks move.
-            let held = case.slowed_by_tool(&member.name);
-            of(&if held { asked } else { carried(trial, &member.name, asked) }) as f64
-        });
-        let sum: f64 = each.sum();
-        (seconds > 0.0).then(|| sum / seconds)
-    })?;
-    let limit = usage::ceiling(&limit, rate);
-    (limit > 0.0).then(|| Used { share: rate / limit, rate, limit, unit })
-}
-
-/// What is carried at least to the disks below a member for what was asked of it: a mirror's copies each take the way.
-fn carried(trial: &TrialSamples, member: &str, asked: PerOp<Count>) -> PerOp<Count> {
-    let observed = trial.observed.as_deref();
-    let below = observed.and_then(|o| Some(o.cost(o.member(member)?)));
-    let Some(cost) = below else { return asked };
-    let times = |count: Count, by: f64| {
-        let by = by.max(1.0);
-        Count { ops: (count.ops as f64 * by) as u64, bytes: (count.bytes as f64 * by) as u64 }
-    };
-    PerOp { read: times(asked.read, cost.read.read.least), write: times(asked.write, cost.write.write.least) }
 }
 
 fn by_report(case: &Case<'_>) -> Option<Verdict> {

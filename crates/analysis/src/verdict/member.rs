@@ -16,9 +16,9 @@
 //! The ladder's short runs with as many or more in flight begin with empty queues: a slow one is the slowest in them too.
 
 use crate::estimate::median;
-use crate::evidence::{Evidence, Unit, evidence};
+use crate::evidence::{Check, Evidence, Unit, evidence};
 use crate::facts::case::Case;
-use crate::facts::{Facts, shared};
+use crate::facts::{Facts, moved, shared};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use crate::observe::outlier::SAME_WORK_DEVIATIONS;
 use crate::{ArrayBelow, below, members};
@@ -247,6 +247,16 @@ fn slowest(all: Vec<Worker<'_>>) -> Option<Outlier> {
     })
 }
 
+/// What is looked at, each with its edge.
+#[rustfmt::skip]
+pub(super) const CHECKS: &[Check] = &[
+    Check::at_least("its latency and its queue over its siblings' median, the smaller factor", OUTLIER, Unit::Times, "equals at their limit were seen to differ by 1.57"),
+    Check::at_least("share of the trials in which it is the same one", SAME_MEMBER, Unit::Share, "one is always the slowest"),
+    Check::below("probability that chance makes it so; else the factor must be 3", CHANCE, Unit::Share, "of so many equals so often the same"),
+    Check::at_least("below an array: share of the intervals in which it is the slowest by far", LASTING, Unit::Share, "equals hold the queue in turn"),
+    Check::at_least("below an array, with a queue: share of the time with a request in flight there", NEVER_IDLE, Unit::Share, "what is left over for a slow one is always there"),
+];
+
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     // When every member is at its own limit, none waits for another.
     facts.yield_to_limits("with every member at its limit none waits for another")?;
@@ -296,6 +306,13 @@ fn of_group(case: &Case<'_>, facts: &Facts<'_>, group: Group<'_>) -> Judged {
             }
             _ => {}
         }
+    }
+    // What builds or checks an array gives its members unequal work.
+    if moved::resyncs(case.trials) {
+        return Err(Absent::yields(
+            VerdictKind::Background,
+            "an array is built or checked, of which each member has its part",
+        ));
     }
     let slowest: Vec<Outlier> = case.trials.iter().filter_map(|t| group.slowest(t)).collect();
     let usual = median(slowest.iter().map(Outlier::factor)).ok_or_else(|| {

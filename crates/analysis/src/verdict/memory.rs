@@ -8,7 +8,7 @@
 //! that are not at the devices. Only the load's own control group is asked: on the whole host it may be anybody. Writes that wait for
 //! dirty pages to be written back wait for the disk, which is busy then.
 
-use crate::evidence::{Unit, evidence, share_is};
+use crate::evidence::{Check, Unit, evidence};
 use crate::facts::case::{Case, part};
 use crate::facts::standing::{AT_DEVICES, BUSY};
 use crate::facts::{Facts, standing};
@@ -33,6 +33,14 @@ fn group(case: &Case<'_>, of: impl Fn(&TrialSamples, &GroupMemory) -> Option<f64
     case.median(|trial| of(trial, trial.observed.as_ref()?.memory?.group.as_ref()?))
 }
 
+/// What is looked at, each with its edge.
+#[rustfmt::skip]
+pub(super) const CHECKS: &[Check] = &[ONE, MANY];
+#[rustfmt::skip]
+const ONE: Check = Check::at_least("one in flight: share of the time that the load's group waited for memory (PSI)", ALONE, Unit::Share, "latencies are visibly longer");
+#[rustfmt::skip]
+const MANY: Check = Check::at_least("several: share of the time in which it waited and nobody ran (PSI full)", SEVERAL, Unit::Share, "the others may have been at the disk");
+
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     facts.yield_to_limits("the members are at their limits, whatever waits for memory")?;
     facts.yield_to_set_rate("waits for memory do not make a rate even")?;
@@ -53,16 +61,9 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         return Err(Absent::because(why).seen_where_known(what, host, Unit::Share, ALONE));
     };
     let alone = case.in_flight() <= 1;
-    let (what, seen, needed) = if alone {
-        ("share of the time that a task of the load's control group waited for memory (PSI)", some, ALONE)
-    } else {
-        let what = "share of the time that a task of the load's control group waited for memory and none ran (PSI full)";
-        (what, full, SEVERAL)
-    };
-    if seen < needed {
-        let why = "the load hardly waited for memory";
-        return Err(Absent::because(why).seen(what, seen, Unit::Share, needed));
-    }
+    let (check, seen) = if alone { (ONE, some) } else { (MANY, full) };
+    let needed = check.edge;
+    let waited = check.require(seen, "the load hardly waited for memory")?;
     let elsewhere = elsewhere(case, facts)?;
     let others = group(case, |_, group| group.others.map(f64::from)).unwrap_or(f64::INFINITY);
     // Another process of the group may be the one that waits: then what the load did otherwise must leave room for it.
@@ -74,7 +75,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     }
     // Others use the devices too: where the group is the load alone, its own counter is the better one.
     let waits = if others > 0.0 { seen.min(room.unwrap_or(1.0)) } else { seen };
-    let mut figures = vec![share_is(what, seen, needed)];
+    let mut figures = vec![waited];
     figures.extend(standing::waits(case));
     let limit = group(case, |_, group| group.limit.map(|limit| limit.0 as f64));
     let met = group(case, |trial, group| Some(group.met? as f64 / trial.elapsed.as_secs_f64()));

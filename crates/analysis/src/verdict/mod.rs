@@ -31,4 +31,4 @@ mod write_cache;
 #[cfg(test)]
 mod tests;
 
-pub use precedence::{Rule, judge, rules};
+pub use precedence::{Judgement, Rule, judge, rules};

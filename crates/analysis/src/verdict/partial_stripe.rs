@@ -10,7 +10,7 @@
 //! for the member that is given most, so there its work counts for all of them: whole stripes would give each the same.
 
 use crate::estimate::median;
-use crate::evidence::{Unit, evidence, share_is};
+use crate::evidence::{Check, Unit, evidence};
 use crate::facts::case::Case;
 use crate::facts::served::served;
 use crate::facts::{Facts, moved};
@@ -19,7 +19,7 @@ use crate::members;
 use crate::{ArrayBelow, below};
 use ebbtide_model::layout::LayoutNode;
 use ebbtide_model::per_op::PerOp;
-use ebbtide_model::samples::{Join, OtherKind, TrialSamples};
+use ebbtide_model::samples::{Join, TrialSamples};
 use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::Access;
 
@@ -203,11 +203,13 @@ fn find(case: &Case<'_>) -> Result<Seen, Absent> {
     })
 }
 
-/// Whether an array of the host was being built or checked.
-fn resyncs(case: &Case<'_>) -> bool {
-    let mut others = case.trials.iter().flat_map(|t| t.observed.iter()).flat_map(|seen| &seen.others);
-    others.any(|other| other.kind == OtherKind::Resync)
-}
+/// What is looked at, each with its edge.
+#[rustfmt::skip]
+pub(super) const CHECKS: &[Check] = &[FOR_PARITY, IN_VAIN];
+#[rustfmt::skip]
+const FOR_PARITY: Check = Check::at_least("bytes that members read for parity, for each byte written", READ, Unit::Times, "metadata stays below");
+#[rustfmt::skip]
+const IN_VAIN: Check = Check::at_least("share of what members moved that whole stripes would not have needed", NEEDLESS, Unit::Share, "less is within what trials vary");
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     if !case.workload.writes() {
@@ -217,25 +219,16 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let read = seen.median(Traffic::read);
     let needless = seen.needless();
     let most = seen.median(|traffic| traffic.most(seen.geometry.parity));
-    let what = [
-        "bytes that members read for parity, for each byte written",
-        "share of what members moved that whole stripes would not have needed",
-    ];
-    if read < READ || needless < NEEDLESS {
-        let absent = Absent::because("members read little for parity");
-        return Err(absent.seen(what[0], read, Unit::Times, READ).seen(
-            what[1],
-            needless,
-            Unit::Share,
-            NEEDLESS,
-        ));
+    if !FOR_PARITY.holds(read) || !IN_VAIN.holds(needless) {
+        let figures = [FOR_PARITY.missed(read), IN_VAIN.missed(needless)];
+        return Err(Absent::because("members read little for parity").with(figures));
     }
     if read > most * SLACK {
         let absent = Absent::because("members read more than parity takes: somebody else reads them");
         let what = "bytes that members read beyond what was requested, for each byte written, which would have to be below";
         return Err(absent.seen(what, read, Unit::Times, most * SLACK));
     }
-    if resyncs(case) {
+    if moved::resyncs(case.trials) {
         return Err(Absent::yields(VerdictKind::Background, "others read the members too"));
     }
     facts.yield_to(VerdictKind::Background, "others read the members too")?;
@@ -245,10 +238,10 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     if served(case) {
         return Err(Absent::because("the array keeps up with the offered load"));
     }
-    Ok(verdict(case, &seen, what))
+    Ok(verdict(case, &seen))
 }
 
-fn verdict(case: &Case<'_>, seen: &Seen, what: [&str; 2]) -> Verdict {
+fn verdict(case: &Case<'_>, seen: &Seen) -> Verdict {
     let Seen { geometry, .. } = seen;
     let (read, written) = (seen.median(Traffic::read), seen.median(Traffic::written));
     let (needless, size) = (seen.needless(), seen.median(Traffic::size));
@@ -286,14 +279,14 @@ fn verdict(case: &Case<'_>, seen: &Seen, what: [&str; 2]) -> Verdict {
         false => String::new(),
     };
     let figures = vec![
-        evidence(what[0], read, Unit::Times, Some(0.0)),
+        evidence(FOR_PARITY.what, read, Unit::Times, Some(0.0)),
         evidence(
             "bytes that members write for each byte written, against whole stripes",
             written,
             Unit::Times,
             Some(whole),
         ),
-        share_is(what[1], needless, NEEDLESS),
+        IN_VAIN.figure(needless),
         evidence(
             "bytes of a write, against a whole stripe",
             size,

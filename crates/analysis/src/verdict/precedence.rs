@@ -6,15 +6,18 @@ use super::{
     member, memory, partial_stripe, queue_limit, rate_limit, readahead, remote, request_size, shared_device,
     sync_writes, unknown, volume_limit, write_cache,
 };
+use crate::evidence::Check;
 use crate::facts::case::Case;
 use crate::facts::{Facts, WHAT_SERVES};
 use crate::judged::VerdictKind::{self, *};
 use crate::judged::{Absent, Judged, RuledOut, Verdict};
+use crate::resources::{self, Lasting, Row};
 
 /// One cause that may limit a design.
 pub struct Rule {
     kind: VerdictKind,
     judge: fn(&Case<'_>, &Facts<'_>) -> Judged,
+    checks: &'static [Check],
     /// Causes that are judged first, because this one may yield to them.
     yields_to: &'static [VerdictKind],
     /// Causes behind this one, which keeps only what they leave to explain.
@@ -27,8 +30,17 @@ impl Rule {
         self.kind
     }
 
-    const fn of(kind: VerdictKind, judge: fn(&Case<'_>, &Facts<'_>) -> Judged) -> Rule {
-        Rule { kind, judge, yields_to: &[], left_by: &[] }
+    /// What it looks at, each with its edge.
+    pub fn checks(&self) -> &'static [Check] {
+        self.checks
+    }
+
+    const fn of(
+        kind: VerdictKind,
+        judge: fn(&Case<'_>, &Facts<'_>) -> Judged,
+        checks: &'static [Check],
+    ) -> Rule {
+        Rule { kind, judge, checks, yields_to: &[], left_by: &[] }
     }
 
     const fn yields_to(self, yields_to: &'static [VerdictKind]) -> Rule {
@@ -48,11 +60,11 @@ const BEHIND_A_LIMIT: &[VerdictKind] = &[Burst, WriteCache, RequestSize, Partial
 ///
 /// Of memory that is freed by the thread that needs it, this thread's processor time and its wait for durability keep what is left.
 static RULES: [Rule; 21] = [
-    Rule::of(Cache, cache::judge),
-    Rule::of(Member, member::judge).yields_to(&[Background, PartialStripe]),
-    Rule::of(Burst, burst::judge).yields_to(&[Background, WriteCache]),
-    Rule::of(WriteCache, write_cache::judge).yields_to(&[Cache, Background]),
-    Rule::of(DeviceWaves, device_waves::judge).yields_to(&[
+    Rule::of(Cache, cache::judge, cache::CHECKS),
+    Rule::of(Member, member::judge, member::CHECKS).yields_to(&[Background, PartialStripe]),
+    Rule::of(Burst, burst::judge, burst::CHECKS).yields_to(&[Background, WriteCache]),
+    Rule::of(WriteCache, write_cache::judge, write_cache::CHECKS).yields_to(&[Cache, Background]),
+    Rule::of(DeviceWaves, device_waves::judge, device_waves::CHECKS).yields_to(&[
         Burst,
         WriteCache,
         Background,
@@ -61,19 +73,20 @@ static RULES: [Rule; 21] = [
         InstanceLimit,
         Member,
     ]),
-    Rule::of(Background, background::judge).yields_to(&[InstanceLimit]),
-    Rule::of(IdleCopies, idle_copies::judge).yields_to(&[Cpu, InstanceLimit]),
-    Rule::of(RateLimit, rate_limit::judge).yields_to(&[Member]).left_by(BEHIND_A_LIMIT),
-    Rule::of(VolumeLimit, volume_limit::judge)
+    Rule::of(Background, background::judge, background::CHECKS).yields_to(&[InstanceLimit]),
+    Rule::of(IdleCopies, idle_copies::judge, idle_copies::CHECKS).yields_to(&[Cpu, InstanceLimit]),
+    Rule::of(RateLimit, rate_limit::judge, rate_limit::CHECKS).yields_to(&[Member]).left_by(BEHIND_A_LIMIT),
+    Rule::of(VolumeLimit, volume_limit::judge, volume_limit::CHECKS)
         .yields_to(&[QueueLimit, RateLimit, Cpu, InstanceLimit, Member, Background, Readahead])
         .left_by(BEHIND_A_LIMIT),
-    Rule::of(InstanceLimit, instance_limit::judge).left_by(&[PartialStripe, IdleCopies]),
-    Rule::of(Cpu, cpu::judge).yields_to(&[Readahead]).left_by(&[Memory]),
-    Rule::of(Memory, memory::judge),
-    Rule::of(RemoteQueue, remote::judge).yields_to(&[Cpu]),
-    Rule::of(SyncWrites, sync_writes::judge).yields_to(&[Background]).left_by(&[Memory]),
-    Rule::of(QueueLimit, queue_limit::judge).yields_to(WHAT_SERVES),
-    Rule::of(Concurrency, concurrency::judge).yields_to(&[
+    Rule::of(InstanceLimit, instance_limit::judge, instance_limit::CHECKS)
+        .left_by(&[PartialStripe, IdleCopies]),
+    Rule::of(Cpu, cpu::judge, cpu::CHECKS).yields_to(&[Readahead]).left_by(&[Memory]),
+    Rule::of(Memory, memory::judge, memory::CHECKS),
+    Rule::of(RemoteQueue, remote::judge, remote::CHECKS).yields_to(&[Cpu]),
+    Rule::of(SyncWrites, sync_writes::judge, sync_writes::CHECKS).yields_to(&[Background]).left_by(&[Memory]),
+    Rule::of(QueueLimit, queue_limit::judge, queue_limit::CHECKS).yields_to(WHAT_SERVES),
+    Rule::of(Concurrency, concurrency::judge, concurrency::CHECKS).yields_to(&[
         SyncWrites,
         RemoteQueue,
         InstanceLimit,
@@ -82,11 +95,11 @@ static RULES: [Rule; 21] = [
         Background,
         PartialStripe,
     ]),
-    Rule::of(FirstTouch, first_touch::judge).yields_to(&[InstanceLimit]),
-    Rule::of(RequestSize, request_size::judge),
-    Rule::of(PartialStripe, partial_stripe::judge).yields_to(&[Background]),
-    Rule::of(Readahead, readahead::judge),
-    Rule::of(SharedDevice, shared_device::judge),
+    Rule::of(FirstTouch, first_touch::judge, first_touch::CHECKS).yields_to(&[InstanceLimit]),
+    Rule::of(RequestSize, request_size::judge, request_size::CHECKS),
+    Rule::of(PartialStripe, partial_stripe::judge, partial_stripe::CHECKS).yields_to(&[Background]),
+    Rule::of(Readahead, readahead::judge, readahead::CHECKS),
+    Rule::of(SharedDevice, shared_device::judge, shared_device::CHECKS),
 ];
 
 /// Every rule, in the order in which equals are ranked.
@@ -94,9 +107,20 @@ pub fn rules() -> &'static [Rule] {
     &RULES
 }
 
-/// Every verdict that the evidence supports, the cause that explains most first, or `unknown` when none does; and what
-/// was looked for in vain.
-pub fn judge(case: &Case<'_>) -> (Vec<Verdict>, Vec<RuledOut>) {
+/// What is said of a case.
+pub struct Judgement {
+    /// Every verdict that the evidence supports, the cause that explains most first, or `unknown` when none does.
+    pub verdicts: Vec<Verdict>,
+    /// What was looked for in vain.
+    pub ruled_out: Vec<RuledOut>,
+    /// The table by which it is decided.
+    pub resources: Vec<Row>,
+    /// What is above the rate that lasts.
+    pub lasting: Option<Lasting>,
+}
+
+/// Judges a case by every rule.
+pub fn judge(case: &Case<'_>) -> Judgement {
     let mut facts = Facts::new(case);
     RULES.iter().for_each(|rule| settle(rule, case, &mut facts));
     let (mut verdicts, mut ruled_out) = (Vec::new(), Vec::new());
@@ -117,7 +141,8 @@ pub fn judge(case: &Case<'_>) -> (Vec<Verdict>, Vec<RuledOut>) {
     if verdicts.is_empty() {
         verdicts.push(unknown::verdict(case, &facts));
     }
-    (verdicts, ruled_out)
+    let resources = resources::rows(case, &facts, &verdicts);
+    Judgement { verdicts, ruled_out, resources, lasting: resources::lasting(case) }
 }
 
 /// Judges a rule after those to which it may yield.

@@ -7,7 +7,7 @@
 //! do more has clearly less done with half of the requests. One that does as much with half has no use for more
 //! ([`volume-limit`](super::volume_limit)). In a device made of others (md, dm) operations have no place to take.
 
-use crate::evidence::{Evidence, Unit, evidence};
+use crate::evidence::{Check, Evidence, Unit, evidence};
 use crate::facts::Facts;
 use crate::facts::case::Case;
 use crate::facts::queues::{FULL, FullQueue, WANTED, growth, use_of};
@@ -51,13 +51,21 @@ fn next_doubling(grows: f64) -> f64 {
     2.0 * (2.0 + a) / (4.0 + a)
 }
 
-/// The name of the figure that says how the rate grows.
-const GROWING: &str = "rate for each doubling of the requests at the device, at least";
-
 /// The name of the figure that says how full a queue is.
 fn mean_at(queue: &FullQueue) -> String {
     format!("mean requests in flight at {}, against what its queue holds", queue.name)
 }
+
+/// What is looked at, each with its edge.
+#[rustfmt::skip]
+pub(super) const CHECKS: &[Check] = &[
+    Check::at_least("mean requests in flight at a disk, of what its queue holds", FULL, Unit::Share, "places of those that complete together are empty for a moment"),
+    Check::at_least("requests that the load wants there, of what it holds", WANTED, Unit::Times, "some wait above it"),
+    GROWING,
+    Check::below("rate with twice as many in flight over that with as many", NO_GAIN, Unit::Times, "they never reach the device"),
+];
+#[rustfmt::skip]
+const GROWING: Check = Check::at_least("rate for each doubling of the requests at the device", GROWS, Unit::Times, "it had use for more: half of the most possible");
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     if !case.keeps_in_flight() {
@@ -71,10 +79,8 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     };
     let rungs = facts.rungs.as_ref().ok_or_else(unknown)?;
     let (fewer, grows) = growth(case, rungs, queue).ok_or_else(unknown)?;
-    if grows < GROWS {
-        let absent = Absent::because("fewer at the device have about as much done: it has no use for more");
-        return Err(absent.seen(GROWING, grows, Unit::Times, GROWS));
-    }
+    let growing =
+        GROWING.require(grows, "fewer at the device have about as much done: it has no use for more")?;
     if !rungs.repeat() {
         return Err(Absent::because(
             "the short run as deep as the trials has another rate than they: what else goes on hides it",
@@ -88,7 +94,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     }
     // Processors without time are no reason: more at the device had more done meanwhile.
     facts.yield_to_what_serves("that is what operations wait for")?;
-    Ok(verdict(case, queue, &facts.full_queues, (fewer, grows)))
+    Ok(verdict(case, queue, &facts.full_queues, (fewer, grows, growing)))
 }
 
 /// `queue` is the first of `queues`.
@@ -96,7 +102,7 @@ fn verdict(
     case: &Case<'_>,
     queue: &FullQueue,
     queues: &[FullQueue],
-    (fewer, grows): (Step<'_>, f64),
+    (fewer, grows, growing): (Step<'_>, f64, Evidence),
 ) -> Verdict {
     let kept = case.in_flight();
     let iops = case.metric(Metric::Iops).unwrap_or(0.0);
@@ -130,7 +136,7 @@ fn verdict(
     figures.extend([
         evidence(of_wanted, wanted, Unit::Requests, Some(queue.holds)),
         evidence(of_rate, iops, Unit::OpsPerSecond, Some(fewer.ops.rate)),
-        evidence(GROWING, grows, Unit::Times, Some(GROWS)),
+        growing,
     ]);
     let sentence = format!(
         "{who} ({nr_requests}){driver}; {waits}. {} operations/s, where {} in flight have {}: raise \

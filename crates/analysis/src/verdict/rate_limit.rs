@@ -8,14 +8,15 @@
 //! queue they have not reached the device yet, which looks idle; behind the device they fill its queue.
 
 use crate::ArrayBelow;
-use crate::evidence::{Unit, evidence, share_is};
+use crate::evidence::{Check, Unit, evidence, share_is};
 use crate::facts::Facts;
 use crate::facts::case::Case;
 use crate::facts::group::FullestLimit;
 use crate::facts::round_rates::{fitting, round, shown};
 use crate::facts::served::SERVED_AT_ONCE;
+use crate::facts::set_rate;
 use crate::facts::standing::AT_DEVICES;
-use crate::facts::usage::{Counted, REACHED};
+use crate::facts::usage::{Counted, NEAR, REACHED};
 use crate::judged::{Absent, Basis, Judged, Verdict, VerdictKind};
 
 /// Share of the operations in flight from which on the array waits for the members at which they are: the others then have less than
@@ -25,6 +26,15 @@ const WAITED_FOR: f64 = 0.70;
 /// Devices of an array whose rates are within this part of one another are held alike: chance gives one of four some 1% more at 1,000 operations
 /// a second.
 const ALIKE: f64 = 0.05;
+
+/// What is looked at, each with its edge.
+#[rustfmt::skip]
+pub(super) const CHECKS: &[Check] = &[
+    Check::at_least("use of a limit of the load's control group", NEAR, Unit::Share, "operations come in lots, the last of which may be missing"),
+    Check::below("inferred: distance of what was done by some time from an even rate, above the device", set_rate::EVEN, Unit::Share, "nothing but a limit makes it even"),
+    Check::below("the same at the device", set_rate::EVEN_AT_DEVICES, Unit::Share, "a device's own pace varies by 1%"),
+    Check::below("and how much higher the rate of a short run is than that of the trials", set_rate::SAME, Unit::Share, "the rate is the same whatever the depth"),
+];
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     facts.yield_to_volumes("a declared limit is reached")?;

@@ -6,7 +6,7 @@
 //! keeps a disk busy for most of its time that could serve several, so that only one that always is has no time to spare. A window that is a small part of each
 //! operation also has the reader ask that often, which may take all of its time.
 
-use crate::evidence::{Unit, evidence, share_is};
+use crate::evidence::{Check, Unit, evidence, share_is};
 use crate::facts::case::Case;
 use crate::facts::moved::HIT_SHARE;
 use crate::facts::served::served;
@@ -26,6 +26,16 @@ const ACCOUNTED: f64 = 0.50;
 const WINDOWS: f64 = 4.0;
 /// Window that keeps a single network volume at work: at 1 ms and 250 MB/s, 250 KB are in flight.
 const SINGLE_WINDOW: u64 = 256 * Bytes::KIB;
+
+/// What is looked at, each with its edge.
+#[rustfmt::skip]
+pub(super) const CHECKS: &[Check] = &[
+    Check::below("busy share of the disks, with a window smaller than a stripe", BUSY, Unit::Share, "one that always is busy has no time to spare"),
+    Check::below("share of the time that the reader ran or waited to", READER_BUSY, Unit::Share, "otherwise the reader is the slow part"),
+    AT_WORK,
+];
+#[rustfmt::skip]
+const AT_WORK: Check = Check::at_least("share of the time in which a disk or the reader works", ACCOUNTED, Unit::Share, "otherwise the reader waits for something else");
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let workload = case.workload;
@@ -76,11 +86,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
             .seen_where_known(of_reader, reader, Unit::Share, READER_BUSY));
     }
     let accounted = at_disks + reader.unwrap_or(0.0);
-    if accounted < ACCOUNTED {
-        let what = "share of the time in which a disk or the reader works, of one reader";
-        let absent = Absent::because("the reader waits for something else than the disks");
-        return Err(absent.seen(what, accounted, Unit::Share, ACCOUNTED));
-    }
+    AT_WORK.require(accounted, "the reader waits for something else than the disks")?;
     let sentence = format!(
         "readahead of {} does not cover {}: the disks are busy {:.0}% of the time while the reader waits",
         Bytes(window as u64),

@@ -7,7 +7,7 @@
 //! its answers took less time while there were fewer of them: a short run with fewer in flight tells (the ladder), and without
 //! one nothing is asserted. The counters are of the mount, whoever used it.
 
-use crate::evidence::{Unit, evidence, share_is};
+use crate::evidence::{Check, Unit, evidence, share_is};
 use crate::facts::Facts;
 use crate::facts::calls::{LINK, at_server, at_server_in, each, figures, fullest_link, place, typical};
 use crate::facts::case::Case;
@@ -33,6 +33,18 @@ fn with_fewer(case: &Case<'_>, facts: &Facts<'_>, at_server: f64) -> Option<(f64
     (fewest.0 <= FEWER * at_server).then_some(fewest)
 }
 
+/// What is looked at, each with its edge.
+#[rustfmt::skip]
+pub(super) const CHECKS: &[Check] = &[
+    WAITS_HERE,
+    Check::below("calls at the server in a short run with fewer, over those of the trials", FEWER, Unit::Share, "clearly fewer"),
+    NO_SLOWER,
+];
+#[rustfmt::skip]
+const WAITS_HERE: Check = Check::at_least("share of a call's time that passed before it was sent", QUEUED, Unit::Share, "most of it");
+#[rustfmt::skip]
+const NO_SLOWER: Check = Check::below("round trip over that with fewer calls at the server", NO_LONGER, Unit::Times, "the server is not what is full");
+
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let place = place(case).ok_or_else(|| Absent::because("not all members are on a network file system"))?;
     let Some(each) = typical(case) else {
@@ -42,15 +54,12 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     facts.yield_to_limits("the members are at their limits, wherever their calls wait")?;
     facts.yield_to_set_rate("a queue does not make a rate even")?;
     facts.yield_to(VerdictKind::Cpu, "who sends the calls may wait for a processor")?;
-    let what = "share of a call's time that passed before it was sent";
     let queued = each.queued / each.whole;
-    if queued < QUEUED {
-        let why = "calls are sent soon, and what they wait for is the server or the way to it";
-        return Err(Absent::because(why).seen(what, queued, Unit::Share, QUEUED));
-    }
+    let why = "calls are sent soon, and what they wait for is the server or the way to it";
+    let waits_here = WAITS_HERE.require(queued, why)?;
     if !case.workload.direct {
         let why = "through the page cache the kernel decides how many calls wait for their turn";
-        return Err(Absent::because(why).seen(what, queued, Unit::Share, QUEUED));
+        return Err(Absent::because(why).with([waits_here]));
     }
     if let Some(MoreInFlight::Helped(step, gain)) = facts.rungs.as_ref().and_then(|rungs| rungs.more(NO_GAIN))
     {
@@ -70,18 +79,12 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
                    them as fast";
         let calls =
             "calls at the server or on the way, on average, of which a short run would have to have at most";
-        let absent = Absent::because(why).seen(what, queued, Unit::Share, QUEUED);
+        let absent = Absent::because(why).with([waits_here.clone()]);
         absent.seen(calls, at_server, Unit::Calls, FEWER * at_server)
     })?;
-    let longer = each.round_trip / then.max(1.0);
-    if longer > NO_LONGER {
-        let why = "calls wait at the client, but the server's answers take longer the more of them it has";
-        let what = format!(
-            "round trip with {at_server:.0} calls at the server over that with {fewer:.0}, which would have to be at most"
-        );
-        return Err(Absent::because(why).seen(&what, longer, Unit::Times, NO_LONGER));
-    }
-    let mut list = vec![share_is(what, queued, QUEUED)];
+    let why = "calls wait at the client, but the server's answers take longer the more of them it has";
+    NO_SLOWER.require(each.round_trip / then.max(1.0), why)?;
+    let mut list = vec![waits_here];
     list.extend(figures(&each));
     let of_calls = "calls at the server or on the way, against a short run with fewer";
     let of_answers = "round trip, against that with fewer";

@@ -5,11 +5,10 @@
 //! operations. And when the disks, or the devices that the members are, complete several requests for each one asked, each
 //! about as large as the device's largest, requests are split: each part pays the latency and counts as an operation.
 
-use crate::estimate::median;
-use crate::evidence::{Unit, evidence, share_is};
+use crate::evidence::{Check, Unit, evidence, share_is};
 use crate::facts::case::Case;
-use crate::facts::usage::{LimitUse, NEAR, Use};
-use crate::facts::{Facts, moved, standing};
+use crate::facts::usage::{LimitUse, NEAR, Use, over_stretches};
+use crate::facts::{Facts, durable, moved, standing};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use ebbtide_model::samples::{DeviceObservation, DiskUse, LeastMost, TrialSamples};
 use ebbtide_model::units::Bytes;
@@ -24,7 +23,21 @@ const AT_LARGEST: f64 = 0.8;
 /// Asked and moved bytes must agree this well for the counts to be about the same requests.
 const SAME_BYTES: f64 = 0.10;
 
+/// What is looked at, each with its edge.
+#[rustfmt::skip]
+pub(super) const CHECKS: &[Check] = &[
+    Check::at_least("use of the limit of operations, of sequential access", NEAR, Unit::Share, "they are used up"),
+    Check::below("and use of the limit of bytes", BYTES_UNUSED, Unit::Share, "twice the size moves twice as much"),
+    Check::at_least("or: requests at the devices for each one asked", SPLIT, Unit::Requests, "most are cut"),
+    Check::at_least("and their size, of the largest that the device takes", AT_LARGEST, Unit::Share, "that is what cuts them"),
+];
+
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
+    // A log is written as it comes: what one write at a time waits for is that it is durable.
+    if durable::how(case.workload).is_some() && case.one_at_a_time() {
+        let why = "each write is made durable before the next begins, whatever its size";
+        return Err(Absent::because(why));
+    }
     too_small(case, facts).or_else(|| split(case)).ok_or_else(|| absent(case, facts))
 }
 
@@ -63,10 +76,10 @@ fn absent(case: &Case<'_>, facts: &Facts<'_>) -> Absent {
 /// Use of the limits of operations and of bytes, where both are known of every working member.
 fn limits_used(facts: &Facts<'_>) -> Option<(f64, f64)> {
     let weighted = |of: fn(&Use) -> Option<LimitUse>| {
-        median(facts.stretches.iter().flatten().filter_map(|stretch| {
+        over_stretches(&facts.stretches, |stretch| {
             let mut working = stretch.iter().filter(|m| m.share > 0.0);
             working.try_fold(0.0, |sum, m| Some(sum + of(&m.used)?.share * m.share))
-        }))
+        })
     };
     weighted(|used| used.iops).zip(weighted(|used| used.bytes))
 }

@@ -6,11 +6,17 @@
 //! a member may be several disks: one that two members have in common is shared. Likewise the devices of an array that
 //! was there before, where it works them at once.
 
-use crate::evidence::{Unit, evidence};
+use crate::evidence::{Check, Unit, evidence};
 use crate::facts::Facts;
 use crate::facts::case::Case;
 use crate::facts::shared::{within, working};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
+
+/// What is looked at, each with its edge.
+#[rustfmt::skip]
+pub(super) const CHECKS: &[Check] = &[
+    Check::at_least("working members without a shape, or devices of an array, on one disk", 2.0, Unit::Members, "they have its speed between them"),
+];
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     if let Some((count, disk)) = facts.shared.clone() {

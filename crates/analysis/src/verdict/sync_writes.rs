@@ -7,7 +7,7 @@
 //! together share all but the first of these. Counters of the device are everybody's, so that the parts are at most what they
 //! say.
 
-use crate::evidence::{Evidence, Unit, evidence};
+use crate::evidence::{Check, Evidence, Unit, evidence};
 use crate::facts::Facts;
 use crate::facts::case::Case;
 use crate::facts::durable::{self, Parts};
@@ -20,6 +20,13 @@ use ebbtide_model::units::format_latency;
 const WHOLE: f64 = 0.9;
 /// Writes that are made durable together in the estimate that is told.
 const TOGETHER: f64 = 8.0;
+
+/// What is looked at, each with its edge.
+#[rustfmt::skip]
+pub(super) const CHECKS: &[Check] = &[
+    Check::below("operations in flight for each job, each made durable before the next", 2.0, Unit::Operations, "one waits for nothing of its own"),
+    Check::at_least("rate with twice as many at a time, where short runs were made", NO_GAIN, Unit::Times, "otherwise it is not each one's own time"),
+];
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let workload = case.workload;
@@ -66,6 +73,14 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     };
     if let Some(parts) = parts {
         sentence.push_str(&told(&parts, &mut figures));
+    }
+    if let Some((clauses, more)) = durable::in_array(case) {
+        sentence.push_str(&clauses);
+        figures.extend(more);
+    }
+    if durable::flushes_are_this_machines(case) {
+        sentence
+            .push_str("; the shape says no `flush_latency`: what flushes take is this machine's own disk");
     }
     if let Some((step, gain)) = helped {
         sentence.push_str(&format!("; {} at a time had {gain:.1} times the rate", step.rung.in_flight));

@@ -15,12 +15,13 @@ mod saturated;
 
 use super::partial_stripe;
 use crate::estimate::{median, middle};
-use crate::evidence::{Evidence, Unit, evidence, share_is};
+use crate::evidence::{Check, Evidence, Unit, evidence, share_is};
 use crate::facts::Facts;
 use crate::facts::case::Case;
-use crate::facts::exceeded::longest_exceeded;
+use crate::facts::exceeded::{EXCEEDED, longest_exceeded};
+use crate::facts::rungs::NO_GAIN;
 use crate::facts::served::SERVED_AT_ONCE;
-use crate::facts::standing::BUSY;
+use crate::facts::standing::{AT_DEVICES, BUSY};
 use crate::facts::usage::{Counted, LimitUse, NEAR, REACHED};
 use crate::judged::{Absent, Basis, Judged, Verdict, VerdictKind};
 use ebbtide_model::units::{Bytes, format_latency};
@@ -32,6 +33,17 @@ const LASTING: f64 = 0.10;
 /// Random operations in flight at a spindle from which on its arm is taken to work all the time: one is served, and another
 /// waits. Hits of a cache in front of the arm take part of them, so it is more than the 1 of a queue that never empties.
 pub const IN_LINE: f64 = 2.0;
+
+/// What is looked at, each with its edge.
+#[rustfmt::skip]
+pub(super) const CHECKS: &[Check] = &[
+    Check::at_least("use of the working members' limits, weighted by bytes", NEAR, Unit::Share, "from 95% on it is certain"),
+    Check::at_least("or: share of the time above its limit that a volume reports", EXCEEDED, Unit::Share, "less is a moment"),
+    Check::at_least("or: random operations in flight at each spindle", IN_LINE, Unit::Operations, "its arm works all the time"),
+    Check::below("or inferred: rate with twice as many in flight over that with as many", NO_GAIN, Unit::Times, "short runs vary by some percent"),
+    Check::at_least("and busy share of the least busy member's device", BUSY, Unit::Share, "it has no time to spare"),
+    Check::at_least("and share of the operations in flight that are at the devices", AT_DEVICES, Unit::Share, "what waits above waits for something else"),
+];
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let found = by_limits(case, facts).or_else(|| by_report(case)).or_else(|| by_arm(case, facts));
@@ -57,8 +69,11 @@ fn by_limits(case: &Case<'_>, facts: &Facts<'_>) -> Option<Verdict> {
         each.filter_map(|(index, member)| at_limit(facts, index, &member.name)).collect();
     let first = full.first()?;
     let mut rate = first.counted.unit().rate_in_words(first.limit);
-    if first.burst {
-        rate.push_str(" while its credits last");
+    if let Some(lasts) = first.lasts {
+        rate.push_str(&format!(
+            " while its credits last ({} is what lasts)",
+            first.counted.unit().rate_in_words(lasts)
+        ));
     }
     // How many members work at one time, on average over the stretches: the inverse of the sum of squared shares is n for n equal
     // members, 1 for one.
@@ -117,8 +132,8 @@ struct AtLimit<'a> {
     rate: f64,
     limit: f64,
     counted: Counted,
-    /// Whether that is a limit that only credits give.
-    burst: bool,
+    /// What lasts, where only credits give that limit.
+    lasts: Option<f64>,
 }
 
 /// The limit that this member meets in most of the stretches in which it works as much as any other does.
@@ -132,15 +147,16 @@ fn at_limit<'a>(facts: &Facts<'_>, index: usize, name: &'a str) -> Option<AtLimi
     median(uses.iter().map(|(used, _)| used.share)).filter(|share| *share >= NEAR)?;
     uses.retain(|(used, _)| used.share >= NEAR);
     // The limit that lasts is this rule's; what credits gave before they ran out is for `burst` to tell.
-    let lasting = uses.iter().filter(|(used, _)| !used.burst).count();
+    let lasting = uses.iter().filter(|(used, _)| !used.burst()).count();
     let burst = (lasting as f64) < LASTING * uses.len() as f64;
-    uses.retain(|(used, _)| used.burst == burst);
+    uses.retain(|(used, _)| used.burst() == burst);
     let iops = uses.iter().filter(|(_, counted)| *counted == Counted::Operations).count();
     let counted = if 2 * iops > uses.len() { Counted::Operations } else { Counted::Bytes };
     uses.retain(|(_, of)| *of == counted);
-    let limit = uses.first()?.0.limit;
+    let LimitUse { limit, lasts, .. } = uses.first()?.0;
+    let lasts = burst.then_some(lasts);
     let rate = middle(uses.iter().map(|(used, _)| used.rate).collect())?;
-    Some(AtLimit { name, rate, limit, counted, burst })
+    Some(AtLimit { name, rate, limit, counted, lasts })
 }
 
 /// A figure for each member; of three or more with the same limit, the lowest and the highest.

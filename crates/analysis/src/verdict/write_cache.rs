@@ -8,7 +8,7 @@
 //! pace, and reads know nothing of it.
 
 use crate::estimate::median;
-use crate::evidence::{Unit, evidence, share_is};
+use crate::evidence::{Check, Unit, evidence, share_is};
 use crate::facts::case::Case;
 use crate::facts::set_rate::over_time;
 use crate::facts::steps::{REPEATED, StepDown};
@@ -65,6 +65,13 @@ fn reads(case: &Case<'_>, seconds: f64) -> Reads {
         (_, even) => Reads::Even(even),
     }
 }
+
+/// What is looked at, each with its edge.
+#[rustfmt::skip]
+pub(super) const CHECKS: &[Check] = &[
+    Check::at_least("share of the trials that show one step down, of two or more", REPEATED, Unit::Share, "once may be chance"),
+    Check::below("distance of what the trials wrote before the step from one another", SAME_SIZE, Unit::Share, "a cache takes as much each time"),
+];
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let workload = case.workload;

@@ -5,6 +5,8 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)]
 
 mod cases;
+#[cfg(clauses)]
+mod clauses;
 // Real cases are drawn with the same.
 #[path = "../../../../xtask/figures/src/verdicts/random.rs"]
 mod random;

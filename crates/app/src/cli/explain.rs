@@ -1,11 +1,9 @@
-//! `ebb explain`: the reasoning behind a session's verdicts, or behind what a log shows.
+//! `ebb explain`: the reasoning behind what a log of iostat shows.
 
-use super::stored;
 use crate::cli::globals::Globals;
 use crate::error::CliError;
 use crate::views::{self, explain as view};
 use clap::Args;
-use ebbtide_analysis::DesignResult;
 use ebbtide_door::read::ReadError;
 use ebbtide_formats::iostat;
 use ebbtide_model::shown::Shown;
@@ -13,26 +11,20 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Print the full reasoning behind verdicts, or analyse an iostat log
+/// Analyse an iostat log
 ///
-/// With a session: every figure behind each verdict, what it was compared with, and why each other cause was ruled out.
-/// With --iostat: reads the output of `iostat -x` or `sar -d`, as text (any version, also with -m, -k or -h, and as mails and
-/// tickets leave it) or JSON, finds the members of an array in it, and names the one that differs from its siblings.
+/// Reads the output of `iostat -x` or `sar -d`, as text (any version, also with -m, -k or -h, and as mails and tickets leave it) or
+/// JSON, finds the members of an array in it, and names the one that differs from its siblings.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// Session id, the beginning of one, or `last`
-    #[arg(default_value = "last", conflicts_with = "iostat")]
-    session: String,
-    /// Only this design
-    design: Option<String>,
     /// Log of `iostat -x` or `sar -d`; - for standard input
     #[arg(long, value_name = "FILE")]
-    iostat: Option<PathBuf>,
+    iostat: PathBuf,
     /// Members of the array, if they cannot be found from the log
-    #[arg(long, value_name = "DEVICE,...", value_delimiter = ',', requires = "iostat")]
+    #[arg(long, value_name = "DEVICE,...", value_delimiter = ',')]
     members: Vec<String>,
     /// Include the first report: for a log of `iostat -y`, whose first report is an interval like the others
-    #[arg(long, requires = "iostat")]
+    #[arg(long)]
     all_reports: bool,
 }
 
@@ -42,38 +34,9 @@ const LARGEST: u64 = 1 << 30;
 /// Runs `ebb explain`.
 ///
 /// # Errors
-/// When there is no such session or design, or the log cannot be read, is none, or lacks a member that is named.
+/// When the log cannot be read, is none, or lacks a member that is named.
 pub fn run(args: &ExplainArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    match &args.iostat {
-        Some(path) => log(path, args, globals),
-        None => session(args, globals),
-    }
-}
-
-fn session(args: &ExplainArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    let (session, analysis) = stored::analysis(globals, &args.session)?;
-    let asked = |r: &&DesignResult| args.design.as_ref().is_none_or(|design| r.design == *design);
-    let results: Vec<&DesignResult> = analysis.results.iter().filter(asked).collect();
-    if results.is_empty() {
-        let names: Vec<&str> = session.experiment.designs.iter().map(|d| d.name.as_str()).collect();
-        return Err(match &args.design {
-            Some(design) => CliError::Usage(format!(
-                "session {} has no result of a design `{design}`; its designs are {}",
-                session.meta.id,
-                names.join(", ")
-            )),
-            None => CliError::Failed(format!("session {} has no finished trial to explain", session.meta.id)),
-        });
-    }
-    let value = serde_json::json!({
-        "schema": "ebbtide.explain/1",
-        "session": session.meta.id,
-        "results": results,
-    });
-    views::answer(globals.json, &value, &view::results(&results))
-}
-
-fn log(path: &Path, args: &ExplainArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    let path = args.iostat.as_path();
     let members = &args.members;
     if members.first().is_some_and(|first| members.iter().all(|m| m == first)) {
         return Err(CliError::Usage(format!(

@@ -5,6 +5,7 @@ use crate::cli::globals::Globals;
 use crate::error::CliError;
 use crate::views::{self, Format};
 use clap::Args;
+use ebbtide_analysis::DesignResult;
 use ebbtide_report::JsonOptions;
 use std::process::ExitCode;
 
@@ -14,6 +15,13 @@ pub struct ShowArgs {
     /// Session id, the beginning of one, or `last`
     #[arg(default_value = "last")]
     session: String,
+    /// With --why: only this design
+    #[arg(requires = "why")]
+    design: Option<String>,
+    /// Why each design has its verdict: how busy each resource was, what waited for it, what the short runs gained when it was changed; every
+    /// figure, and why each other cause was ruled out
+    #[arg(long, conflicts_with_all = ["trials", "all", "csv", "experiment"])]
+    why: bool,
     /// Text: add every trial's figure, with mean and standard deviation
     #[arg(long)]
     trials: bool,
@@ -38,6 +46,9 @@ pub fn run(args: &ShowArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         views::print_data(&session.experiment_text)?;
         return Ok(ExitCode::SUCCESS);
     }
+    if args.why {
+        return why(args, globals);
+    }
     let format = match (globals.json, args.csv) {
         (true, _) => Format::Json(JsonOptions::default()),
         (_, true) => Format::Csv,
@@ -50,4 +61,27 @@ pub fn run(args: &ShowArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         _ => views::print_data(&views::render(&report, format))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn why(args: &ShowArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    let (session, analysis) = stored::analysis(globals, &args.session)?;
+    let asked = |r: &&DesignResult| args.design.as_ref().is_none_or(|design| r.design == *design);
+    let results: Vec<&DesignResult> = analysis.results.iter().filter(asked).collect();
+    if results.is_empty() {
+        let names: Vec<&str> = session.experiment.designs.iter().map(|d| d.name.as_str()).collect();
+        return Err(match &args.design {
+            Some(design) => CliError::Usage(format!(
+                "session {} has no result of a design `{design}`; its designs are {}",
+                session.meta.id,
+                names.join(", ")
+            )),
+            None => CliError::Failed(format!("session {} has no finished trial to explain", session.meta.id)),
+        });
+    }
+    let value = serde_json::json!({
+        "schema": "ebbtide.explain/1",
+        "session": session.meta.id,
+        "results": results,
+    });
+    views::answer(globals.json, &value, &ebbtide_report::why(&results))
 }

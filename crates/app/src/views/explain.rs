@@ -1,58 +1,10 @@
-//! The reasoning behind verdicts and behind what a log of iostat shows, as text.
+//! The reasoning behind what a log of iostat shows, as text.
 
 use ebbtide_analysis::observe::outlier::{Difference, MemberFigures, Outlier};
-use ebbtide_analysis::{DesignResult, Evidence, RuledOut, Unit, Verdict};
 use ebbtide_formats::iostat::{Explanation, Group, Grouping, SingleDevice, State};
 use ebbtide_model::shown::aligned;
 use ebbtide_model::units::format_count;
 use std::fmt::Write;
-
-/// Why each result got its verdicts: every figure, what it was compared with, and what was looked for in vain.
-pub fn results(results: &[&DesignResult]) -> String {
-    let mut text = String::new();
-    for result in results {
-        let trials = format_count(result.trials.into(), "trial");
-        let _ = writeln!(text, "{} under {} ({trials})", result.design, result.workload);
-        for (metric, estimate) in &result.metrics {
-            let unit = Unit::from(*metric);
-            let interval =
-                estimate.interval.map_or("no interval: too few trials".to_owned(), |(low, high)| {
-                    format!("{} to {}", unit.shown(low), unit.shown(high))
-                });
-            let _ = writeln!(text, "  {:<12} {} ({interval})", metric.name(), unit.shown(estimate.median));
-        }
-        for (at, verdict) in result.verdicts.iter().enumerate() {
-            of_verdict(at + 1, verdict, &mut text);
-        }
-        text.push_str("\n  ruled out:\n");
-        for RuledOut { kind, why, evidence } in &result.ruled_out {
-            let _ = writeln!(text, "   {}: {why}", kind.name());
-            figures(evidence, &mut text);
-        }
-        text.push('\n');
-    }
-    text
-}
-
-fn of_verdict(rank: usize, verdict: &Verdict, text: &mut String) {
-    let _ = writeln!(
-        text,
-        "\n  {rank}. {} (confidence {:.0}%, explains {:.0}% of the gap to the next limit)\n     {}",
-        verdict.limited_by(),
-        verdict.confidence * 100.0,
-        verdict.explains * 100.0,
-        verdict.sentence
-    );
-    figures(&verdict.evidence, text);
-}
-
-fn figures(evidence: &[Evidence], text: &mut String) {
-    for figure in evidence {
-        let against = figure.reference.map(|r| format!(", against {}", figure.unit.shown(r)));
-        let value = figure.unit.shown(figure.value);
-        let _ = writeln!(text, "     - {}: {value}{}", figure.what, against.unwrap_or_default());
-    }
-}
 
 /// What `ebb explain --iostat` prints for people.
 pub fn iostat(explanation: &Explanation) -> String {

@@ -140,7 +140,8 @@ fn a_store_that_cannot_be_written_can_be_read() {
     std::fs::set_permissions(&directory, PermissionsExt::from_mode(0o555)).unwrap();
     std::fs::set_permissions(home.path(""), PermissionsExt::from_mode(0o755)).unwrap();
     let root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
-    for line in ["list", "show last", "report last --json", "explain last", &format!("compare last {first}")]
+    for line in
+        ["list", "show last", "report last --json", "show last --why", &format!("compare last {first}")]
     {
         let output = if root { as_nobody(&home, line) } else { home.ebb(line).output().unwrap() };
         assert!([0, 3].contains(&status(&output)), "{line}: {output:?}");

@@ -82,7 +82,7 @@ fn a_session_in_a_guest_is_stored_like_any_other() {
     let (shares, verdict) = result(&session, "striped");
     assert!(shares.len() == 3 && shares.iter().all(|share| (0.3..0.37).contains(share)), "{shares:?}");
     assert!(verdict.contains("3 of 3 members are at their limit"), "{verdict}");
-    let explained = home.ebb("explain last").output().unwrap();
+    let explained = home.ebb("show last --why").output().unwrap();
     assert!(explained.status.success(), "{explained:?}");
     let page = home.path("report.html");
     assert!(home.ebb("report last -o report.html").output().unwrap().status.success());

@@ -72,9 +72,14 @@ fn experiments_and_their_reports() {
     assert!(checked.contains("n\\u202em: x\\x1b]0;owned\\x07\\u009b2J\\u202e\\r\\u2028y"), "{checked}");
     let run = printed(&home, &words("run x.toml --on sim"));
     assert!(run.contains("\\u202e"), "{run}");
-    for line in
-        ["run x.toml --plan", "list", "show last", "show last --json", "report last --json", "explain last"]
-    {
+    for line in [
+        "run x.toml --plan",
+        "list",
+        "show last",
+        "show last --json",
+        "report last --json",
+        "show last --why",
+    ] {
         printed(&home, &words(line));
     }
     let list = printed(&home, &words("list"));
@@ -161,7 +166,7 @@ fn what_others_measured() {
     for id in &ids {
         for line in [
             format!("show {id}"),
-            format!("explain {id}"),
+            format!("show {id} --why"),
             format!("report {id}"),
             format!("show {id} --csv"),
         ] {

@@ -156,32 +156,3 @@ fn an_answer_says_what_was_skipped_and_what_to_look_at_next() {
     let limited = format!("{head}{}\n", row("sdc", 3.0, 2.7, 80.0)).repeat(4);
     explained(limited, &["900 requests/s in every report, which suggests a set limit", "io.max"], "saturated");
 }
-
-/// A simulated session: the reasoning names every rule, as a verdict or as ruled out.
-#[test]
-fn the_reasoning_of_a_session_is_whole() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let store = directory.path().join("store.sqlite");
-    let store = store.to_str().expect("UTF-8");
-    let experiment = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/first-run.toml");
-    let done = ebb(&["run", experiment, "--on", "sim", "--seed", "1", "-q", "--store", store])
-        .output()
-        .expect("it runs");
-    assert!(matches!(done.status.code(), Some(0 | 3)), "{}", String::from_utf8_lossy(&done.stderr));
-    let output = ebb(&["explain", "last", "stripe-8", "--store", store]).output().expect("it runs");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(text.contains("stripe-8 under seqread") && !text.contains("linear-8 under"), "{text}");
-    assert!(text.contains("1. volume-limit"), "{text}");
-    let first = text.split("\n\nstripe-8 under").next().unwrap_or_default();
-    for rule in ebbtide_analysis::verdict::rules() {
-        let line = format!("\n   {}: ", rule.kind().name());
-        let held = format!(". {} (confidence", rule.kind().name());
-        assert!(first.contains(&line) || first.contains(&held), "{} is not in {first}", rule.kind().name());
-    }
-    // What was seen, against what it would have taken.
-    let concurrency = "concurrency: held back by `volume-limit`: more operations in flight would only wait longer\n     \
-                       - use of the working members' limits, which would have to be below: ";
-    assert!(first.contains(concurrency) && first.contains("%, against 90.0%"), "{first}");
-    let mut wrong = ebb(&["explain", "last", "no-such", "--store", store]);
-    wrong.assert().code(2).stderr(contains("`no-such`").and(contains("linear-8, stripe-8")));
-}

@@ -43,3 +43,4 @@ mod verify;
 mod volumes;
 mod watch;
 mod wherever;
+mod why;

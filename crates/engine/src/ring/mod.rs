@@ -252,7 +252,7 @@ impl<'a> RingLoop<'a> {
     fn begin_sync(&mut self, slot: u32, sync: Sync, now: Instant) {
         let members = self.job.shared.target.members.len() as u32;
         for member in 0..members {
-            let piece = Piece { slot, member, started: now, task: Task::Sync(sync) };
+            let piece = Piece::sync(self.job.shared, slot, member, sync, now);
             let id = if self.plain {
                 // Its slot's number.
                 self.pieces[slot as usize] = Some(piece);
@@ -277,7 +277,7 @@ impl<'a> RingLoop<'a> {
             self.waiting.pop_front();
             match self.piece(id).map(|piece| (piece.member, piece.task)) {
                 Some((_, Task::Transfer(transfer))) => self.submit(id, &transfer.rest),
-                Some((member, Task::Sync(sync))) => {
+                Some((member, Task::Sync(sync, _))) => {
                     let is_queued = self.ring.sync(member, sync == Sync::Data, id);
                     if !is_queued {
                         self.waiting.push_back(id);

@@ -20,6 +20,8 @@ pub struct Character {
     pub one_way: PerOp<OneWay>,
     /// Reads and writes that cost differently (an NFS server's accounting).
     pub costs: Option<Costs>,
+    /// What it takes to make durable what was written; what is underneath takes when absent.
+    pub flush_latency: Option<Latency>,
     /// A spindle: one arm, one operation at a time.
     pub seek: Option<Seek>,
     /// A cache at the far end, in front of the medium.

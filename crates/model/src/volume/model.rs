@@ -105,6 +105,7 @@ pub struct Model {
     limiters: Limiters,
     read: Sampler,
     write: Sampler,
+    flush: Option<Sampler>,
     /// Factors of the mood in force, and when to look again.
     rate_factor: f64,
     latency_factor: f64,
@@ -159,6 +160,7 @@ impl Model {
             limiters: Limiters::new(iops, throughput, &character.one_way, start),
             read: Sampler::new(&shape.read_latency),
             write: Sampler::new(&shape.write_latency),
+            flush: character.flush_latency.as_ref().map(Sampler::new),
             rate_factor: 1.0,
             latency_factor: 1.0,
             next_change: if weather.is_some() { Instant::START } else { Instant::NEVER },
@@ -251,6 +253,19 @@ impl Model {
             Some(failure) => frozen(&failure, now, end),
             None => end,
         }
+    }
+
+    /// When what was written before `now` is durable, where it is asked to make it so then.
+    #[cold]
+    pub fn flush(&mut self, now: Instant) -> Instant {
+        let latency = self.flush.as_ref().map_or(0.0, |flush| flush.draw(&mut self.rng));
+        let end = now + Nanos((latency * self.latency_factor) as u64);
+        self.failure.map_or(end, |failure| frozen(&failure, now, end))
+    }
+
+    /// Whether flushes take a time of their own.
+    pub fn flushes(&self) -> bool {
+        self.flush.is_some()
     }
 
     /// The failure in force at `now`, if it makes operations return errors. A frozen volume does not: it

@@ -39,6 +39,7 @@ impl fmt::Display for Shape {
                 parts.push(format!("{what} in {latency}"));
             }
         }
+        parts.extend(self.character.flush_latency.map(|latency| format!("flushes in {latency}")));
         f.write_str(if parts.is_empty() { "no limits" } else { "" })?;
         f.write_str(&parts.join(", "))
     }

@@ -2,6 +2,7 @@
 
 use super::{key, scrolling};
 use crate::model::{Report, ResultView};
+use crate::why::figure;
 use crate::words;
 use ebbtide_analysis::{Comparison, Conclusion, Estimate};
 use ebbtide_model::metric::Metric;
@@ -114,7 +115,7 @@ fn table(report: &Report, workload: usize, metric: Metric) -> Markup {
                         }
                         @match view.result.metric(metric) {
                             Some(estimate) => {
-                                td.n data-l=(metric.in_words()) data-v=[by(Some(estimate.median))] { b { (words::value(metric, estimate.median)) } }
+                                td.n data-l=(metric.in_words()) data-v=[by(Some(estimate.median))] { b { (figure(&view.result, metric, estimate.median)) } }
                                 td.n data-l="interval" { div { (interval(metric, estimate)) @if view.result.precise == Some(false) { " " span.caution { "wider than asked" } } } }
                             }
                             None => { td.n colspan="2" { span.bad { "no trial finished" } } }

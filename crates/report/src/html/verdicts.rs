@@ -1,8 +1,9 @@
 //! What limits each design, and with what evidence.
 
-use super::key;
+use super::{key, scrolling};
 use crate::model::{Report, ResultView};
-use crate::words;
+use crate::{why, words};
+use ebbtide_analysis::resources::Row;
 use ebbtide_analysis::{Evidence, VerdictKind};
 use maud::{Markup, html};
 
@@ -37,6 +38,7 @@ fn folded(view: &ResultView) -> Markup {
                 "Evidence: " (view.result.design) ", " (view.result.workload)
                 @if others > 0 { "; " (words::count(others as u64, "further cause")) }
             }
+            (resources(&view.result.resources))
             @for (index, verdict) in verdicts.iter().enumerate() {
                 @if index > 0 { p { span.verdict { (verdict.limited_by()) } " " (verdict.sentence) } }
                 (evidence(&verdict.evidence))
@@ -46,6 +48,25 @@ fn folded(view: &ResultView) -> Markup {
             }
         }
     }
+}
+
+/// The table by which it is decided.
+fn resources(rows: &[Row]) -> Markup {
+    scrolling(
+        "resources",
+        html! {
+            @if !rows.is_empty() {
+                table {
+                    thead { tr { @for name in why::HEADER { th { (name) } } } }
+                    tbody {
+                        @for row in rows {
+                            tr { @for cell in why::cells(row) { td { (cell) } } }
+                        }
+                    }
+                }
+            }
+        },
+    )
 }
 
 fn evidence(figures: &[Evidence]) -> Markup {

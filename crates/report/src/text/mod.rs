@@ -20,6 +20,7 @@ pub use steps::{ProfileStep, steps};
 use super::brief::BEST;
 use super::model::{Report, ResultView};
 use super::names::Labels;
+use super::why::figure;
 use super::words;
 use ebbtide_analysis::{Comparison, Conclusion, Estimate};
 use ebbtide_model::metric::Metric;
@@ -293,7 +294,7 @@ fn table_of(
             let mut row = vec![
                 Cell::plain(&labels.name(view.design)),
                 Cell::new(
-                    &words::or_dash(estimate, |e| bare(metric, &words::value(metric, e.median))),
+                    &words::or_dash(estimate, |e| bare(metric, &figure(&view.result, metric, e.median))),
                     Paint::Strong,
                 ),
                 interval_cell(metric, estimate),

@@ -105,3 +105,26 @@ fn buffered_io_without_memory_is_refused_with_a_remedy() {
     let refused = try_run(&experiment(1, stripe(), &shape()), &Workload { direct: false, ..seqread() });
     assert!(refused.expect_err("refused").to_string().contains("memory = "));
 }
+
+/// One O_SYNC write at a time waits for the flush of every member of a stripe, the slowest of them.
+#[test]
+fn a_durable_write_takes_a_flush_of_every_member() {
+    let each = |members: usize, flush: Option<Latency>| {
+        let mut slow = Shape { write_latency: Latency::Constant(Nanos::from_millis(1)), ..Shape::default() };
+        slow.read_latency = slow.write_latency;
+        slow.character.flush_latency = flush;
+        let workload = Workload {
+            sync: true,
+            iodepth: 1,
+            mix: Mix::Write,
+            warm_up: Nanos(0),
+            ..Workload::new("log", Access::Random, Mix::Write, Stop::Runtime(Nanos::from_secs(5)))
+        };
+        let samples = run(&experiment(members, stripe(), &slow), &workload);
+        samples.elapsed.as_secs_f64() * 1e3 / samples.array.write.count.ops as f64
+    };
+    close(each(2, None), 1.0, 0.02);
+    close(each(2, Some(Latency::Constant(Nanos::from_millis(3)))), 4.0, 0.02);
+    let spread = Some(Latency::Lognormal { median: Nanos::from_millis(3), p99: Nanos::from_millis(9) });
+    assert!(each(8, spread) > 1.3 * each(1, spread), "the slowest of eight");
+}

@@ -18,9 +18,9 @@ use crate::members::with_latencies;
 use ebbtide_model::units::{format_iops, format_latency};
 
 /// Rate of a volume here over that of the same volume in the other design.
-const FASTER: f64 = 2.0;
+pub(super) const FASTER: f64 = 2.0;
 /// The other median over that here. Shorter ways of an arm, from a quarter of a disk, make a read half as long.
-const QUICKER: f64 = 5.0;
+pub(super) const QUICKER: f64 = 5.0;
 /// What a miss takes over what a hit takes, so that one can be told from the other.
 const APART: f64 = 3.0;
 /// Share of the other design's reads that must have been as fast as here.

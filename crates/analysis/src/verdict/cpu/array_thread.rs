@@ -109,7 +109,8 @@ impl Seen {
         let advice = match array.device.as_deref() {
             Some(device) if parity && !device.starts_with("dm-") => {
                 format!(
-                    "more threads (/sys/block/{device}/md/group_thread_cnt), larger writes, or faster cores"
+                    "more threads (group_thread_cnt) and a larger stripe_cache_size in /sys/block/{device}/md, writes of whole \
+                     stripes, or faster cores"
                 )
             }
             _ => "larger writes, several arrays beside each other, or faster cores".to_owned(),

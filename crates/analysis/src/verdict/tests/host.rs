@@ -287,7 +287,8 @@ fn the_one_thread_of_an_array_that_requests_wait_for() {
     assert_eq!(
         found.sentence,
         "one thread does all that md0 needs beside reading and writing, and has no time left: md0_raid5 uses 97% of a core, while \
-         the busiest of the 3 devices is busy 40%; more threads (/sys/block/md0/md/group_thread_cnt), larger writes, or faster cores"
+         the busiest of the 3 devices is busy 40%; more threads (group_thread_cnt) and a larger stripe_cache_size in /sys/block/md0/md, writes of whole \
+         stripes, or faster cores"
     );
     let of_lvm = full("dm-4", "mdX_raid5 (pid 77)").expect("it is full");
     assert!(!of_lvm.sentence.contains("/sys/"), "{}", of_lvm.sentence);

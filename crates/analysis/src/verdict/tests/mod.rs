@@ -157,6 +157,31 @@ fn every_kind_but_unknown_has_one_rule_and_every_kind_its_page() {
     assert_eq!(rules.len() + 1, PAGES.len());
 }
 
+/// The tables of the pages are those of the rules. `EBB_TEST_WRITE=1` writes them.
+#[test]
+#[allow(clippy::disallowed_methods, clippy::disallowed_macros)]
+fn pages_have_the_checks_of_their_rules() {
+    const MARKS: [&str; 2] = ["<!-- checks: begin -->\n", "<!-- checks: end -->\n"];
+    for rule in super::rules() {
+        let name = rule.kind().name();
+        let path = format!("{}/../../docs/verdicts/{name}.md", env!("CARGO_MANIFEST_DIR"));
+        let page = std::fs::read_to_string(&path).expect("is there");
+        let (before, rest) = page.split_once(MARKS[0]).expect("the table begins");
+        let (_, after) = rest.split_once(MARKS[1]).expect("the table ends");
+        let rows: String = rule.checks().iter().map(|check| check.row() + "\n").collect();
+        let table = format!("\n| what is looked at | edge | why |\n| --- | --- | --- |\n{rows}\n");
+        let renewed = [before, MARKS[0], &table, MARKS[1], after].concat();
+        if std::env::var_os("EBB_TEST_WRITE").is_some() {
+            std::fs::write(&path, renewed).expect("is written");
+        } else {
+            assert!(
+                page == renewed,
+                "{path}: EBB_TEST_WRITE=1 cargo test -p ebbtide-analysis --lib pages_have"
+            );
+        }
+    }
+}
+
 /// A short run of the design with so many operations in flight, of this size.
 fn with_rung(session: &mut Session, in_flight: u32, bs: Bytes, samples: TrialSamples) {
     session.meta.rungs.push(ebbtide_model::session::Rung {

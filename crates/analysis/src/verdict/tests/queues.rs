@@ -274,6 +274,52 @@ fn one_synchronous_write_at_a_time_is_told_in_its_parts() {
     assert!(!kinds(&deep).contains(&VerdictKind::SyncWrites));
 }
 
+/// A shape that says nothing of flushes leaves them to the disk underneath, which is none of the volume's.
+#[test]
+fn whose_flushes_they_are_is_told() {
+    let shaped = |flush_latency| {
+        let mut session = durable(true, &[]);
+        let mut shape = Shape::default();
+        shape.character.flush_latency = flush_latency;
+        session.experiment.volumes[0].shape = Some(shape);
+        verdicts(&session).swap_remove(0).sentence
+    };
+    let disk = "what flushes take is this machine's own disk";
+    assert!(shaped(None).ends_with(disk), "{}", shaped(None));
+    let own = shaped(Some(Latency::Constant(Nanos::from_millis(2))));
+    assert!(!own.contains(disk), "{own}");
+    let real = verdicts(&durable(true, &[])).swap_remove(0).sentence;
+    assert!(!real.contains(disk), "{real}");
+}
+
+/// A log on one volume: larger writes are no advice, and the limit is none that it reaches when it stands still for a third of the time.
+#[test]
+fn one_durable_write_at_a_time_is_no_question_of_its_size() {
+    let log = |stands_still: bool, sync: bool| {
+        let mut session = durable(sync, &[]);
+        session.experiment.workloads[0].access = ebbtide_model::workload::Access::Sequential;
+        session.experiment.volumes[0].shape = Some(Shape {
+            iops: Some(Limit::steady(300.0)),
+            throughput: Some(Limit::steady(1e9)),
+            ..Shape::default()
+        });
+        for record in &mut session.trials {
+            let Outcome::Samples(samples) = &mut record.outcome else { continue };
+            for (at, interval) in samples.series.iter_mut().enumerate() {
+                let ops = if stands_still && at % 3 == 0 { 0 } else { 30 };
+                let count = ebbtide_model::samples::Count { ops, bytes: ops * 4096 };
+                interval.array = ebbtide_model::per_op::PerOp { read: Default::default(), write: count };
+                interval.members = vec![interval.array];
+            }
+        }
+        session
+    };
+    assert_eq!(kinds(&log(true, true))[0], VerdictKind::SyncWrites);
+    assert_eq!(kinds(&log(false, true)), [VerdictKind::VolumeLimit]);
+    // Opposite: nobody makes them durable.
+    assert!(kinds(&log(false, false)).contains(&VerdictKind::RequestSize), "{:?}", kinds(&log(false, false)));
+}
+
 /// md and device mapper count no flushes: those of the disks below are put together by how the array is.
 #[test]
 fn what_disks_below_an_array_flush_is_told() {
@@ -312,12 +358,23 @@ fn what_disks_below_an_array_flush_is_told() {
         mirror.contains("requests are at most 500 us (15%), its flushes at most 2.00 ms (60%)"),
         "{mirror}"
     );
+    let copies = "each waits for the slower of its copies: sda takes 1.25 ms, sdb 750 us";
+    assert!(mirror.contains(copies), "{mirror}");
     // Of a stripe one disk has the write, and both are flushed.
     let stripe = over(Join::Stripe { chunk: None }, [2000, 1000]);
     assert!(
         stripe.contains("requests are at most 1.00 ms (30%), its flushes at most 2.00 ms (60%)"),
         "{stripe}"
     );
+    assert!(
+        stripe.contains("; each flushes all 2 members and waits for the slowest, 2.00 ms of it"),
+        "{stripe}"
+    );
+    assert!(!stripe.contains("chunk") && !stripe.contains("copies"), "{stripe}");
+    let small = over(Join::Stripe { chunk: Some(Bytes(2048)) }, [2000, 1000]);
+    let two =
+        "a write of 4KiB is larger than the chunk of 2KiB and becomes 2, of which it waits for the slowest";
+    assert!(small.contains(two), "{small}");
     let raid10 = over(Join::StripedMirror { copies: 2, chunk: None }, [1000, 2000]);
     assert!(
         raid10.contains("requests are at most 500 us (15%), its flushes at most 2.00 ms (60%)"),

@@ -4,6 +4,7 @@
 //! a whole trial each of them may look idle although one was always at its limit.
 
 use super::case::Case;
+use super::durable;
 use crate::MemberShare;
 use crate::estimate::median;
 use crate::evidence::Unit;
@@ -300,22 +301,15 @@ fn carried(trial: &TrialSamples, member: &str, asked: PerOp<Count>) -> PerOp<Cou
     PerOp { read: times(asked.read, cost.read.read.least), write: times(asked.write, cost.write.write.least) }
 }
 
-/// Median over the trials of the mean of what `value` makes of the stretches of each: a trial that stood still for a part of its time
-/// used so much less.
-pub fn over_stretches(stretches: &[Vec<Stretch>], value: impl Fn(&Stretch) -> Option<f64>) -> Option<f64> {
-    let of_trial = |trial: &Vec<Stretch>| {
-        let known: Vec<f64> = trial.iter().filter_map(&value).collect();
-        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
-    };
-    median(stretches.iter().filter_map(of_trial))
-}
-
 /// How full the working members' limits were: in each stretch the members' use weighted by the bytes that they moved. `None` when no working
 /// member has a known limit.
 ///
 /// The weight makes it the use that the average byte met: 1 when every working member was at its limit, whether all of them worked (stripe)
 /// or one at a time (linear), and low when one slow member at its limit held back seven that were not.
-pub fn met(stretches: &[Vec<Stretch>]) -> Option<f64> {
+///
+/// The median over stretches and trials; where writes are made durable one at a time, which stand still while that lasts, the mean of each
+/// trial.
+pub fn met(case: &Case<'_>, stretches: &[Vec<Stretch>]) -> Option<f64> {
     let used = |stretch: &Stretch| -> Option<f64> {
         let known = stretch.iter().any(|m| m.used.fullest().is_some());
         if stretch.iter().all(|m| m.share == 0.0) {
@@ -325,7 +319,21 @@ pub fn met(stretches: &[Vec<Stretch>]) -> Option<f64> {
         let each = worked.filter_map(|m| m.used.fullest().map(|(used, _)| used.share * m.share));
         each.reduce(|sum, more| sum + more)
     };
-    over_stretches(stretches, used).map(as_told)
+    let met = if durable::how(case.workload).is_some() && case.one_at_a_time() {
+        median(stretches.iter().filter_map(|trial| {
+            let known: Vec<f64> = trial.iter().filter_map(used).collect();
+            (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+        }))
+    } else {
+        median(
+            stretches
+                .iter()
+                .flatten()
+                .filter(|stretch| stretch.iter().any(|m| m.share > 0.0))
+                .filter_map(used),
+        )
+    };
+    met.map(as_told)
 }
 
 /// The use of a limit as it is told. A volume whose use seems to be a little above 1 uses all that it is granted: a shape's

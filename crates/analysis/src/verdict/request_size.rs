@@ -5,9 +5,10 @@
 //! operations. And when the disks, or the devices that the members are, complete several requests for each one asked, each
 //! about as large as the device's largest, requests are split: each part pays the latency and counts as an operation.
 
+use crate::estimate::median;
 use crate::evidence::{Check, Unit, evidence, share_is};
 use crate::facts::case::Case;
-use crate::facts::usage::{LimitUse, NEAR, Use, over_stretches};
+use crate::facts::usage::{LimitUse, NEAR, Use};
 use crate::facts::{Facts, durable, moved, standing};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
 use ebbtide_model::samples::{DeviceObservation, DiskUse, LeastMost, TrialSamples};
@@ -76,10 +77,10 @@ fn absent(case: &Case<'_>, facts: &Facts<'_>) -> Absent {
 /// Use of the limits of operations and of bytes, where both are known of every working member.
 fn limits_used(facts: &Facts<'_>) -> Option<(f64, f64)> {
     let weighted = |of: fn(&Use) -> Option<LimitUse>| {
-        over_stretches(&facts.stretches, |stretch| {
+        median(facts.stretches.iter().flatten().filter_map(|stretch| {
             let mut working = stretch.iter().filter(|m| m.share > 0.0);
             working.try_fold(0.0, |sum, m| Some(sum + of(&m.used)?.share * m.share))
-        })
+        }))
     };
     weighted(|used| used.iops).zip(weighted(|used| used.bytes))
 }

@@ -259,7 +259,7 @@ fn control_with_itself(session: &Session, part: &OfDesign, workload: usize, anal
         let decides = metric == primary(&experiment.answer, asked);
         let questions = if decides { experiment.workloads.len() } else { 1 };
         let Some(seen) = compare::ratio(&pairs, compare::level_of_each(level, questions)) else { continue };
-        let differs = Margins::of(&experiment.answer).differs(&seen);
+        let same = Margins::of(&experiment.answer).same(&seen);
         let Ratio { ratio, interval, rounds, .. } = seen;
         analysis.aa.push(AaPair {
             design: control.name.clone(),
@@ -269,9 +269,9 @@ fn control_with_itself(session: &Session, part: &OfDesign, workload: usize, anal
             interval,
             ci_level: level,
             rounds,
-            same: differs.map(|differs| !differs),
+            same,
         });
-        if decides && differs == Some(true) {
+        if decides && same == Some(false) {
             let message = format!(
                 "this machine cannot tell A from A: the second runs of the control gave {ratio:.3} times the {} of \
                  the first ones over {rounds} rounds",

@@ -79,9 +79,14 @@ impl Margins {
         width <= widest * (self.equivalence - self.indifference) || low.max(-high) > self.indifference + width
     }
 
-    /// Whether `ratio` is surely not 1, by more than the indifference margin; `None` without an interval.
-    pub fn differs(self, ratio: &Ratio) -> Option<bool> {
-        logs_of(ratio).map(|(low, high)| low > self.indifference || high < -self.indifference)
+    /// Whether `ratio` is 1 as far as anybody minds: not where it is surely off by more than the indifference margin, and so only
+    /// where its interval lies within the outer one. `None` where that cannot be told.
+    pub fn same(self, ratio: &Ratio) -> Option<bool> {
+        match self.conclude(Metric::Iops, ratio) {
+            Conclusion::NoDifference => Some(true),
+            Conclusion::Faster | Conclusion::Slower => Some(false),
+            Conclusion::Inconclusive | Conclusion::NotJudged => None,
+        }
     }
 }
 
@@ -193,8 +198,9 @@ mod tests {
         // Surely faster, but perhaps by no more than anybody minds.
         assert_eq!(conclude(Metric::Iops, &with(1.019, 1.2)), Conclusion::Inconclusive);
         assert_eq!(conclude(Metric::Iops, &with(1.005, 1.05)), Conclusion::NoDifference);
-        assert_eq!(margins().differs(&with(1.005, 1.05)), Some(false));
-        assert_eq!(margins().differs(&with(1.03, 1.05)), Some(true));
+        assert_eq!(margins().same(&with(1.005, 1.05)), Some(true));
+        assert_eq!(margins().same(&with(1.03, 1.05)), Some(false));
+        assert_eq!(margins().same(&with(0.93, 1.39)), None, "an interval as wide as this tells nothing");
     }
 
     #[test]
@@ -235,7 +241,7 @@ mod tests {
         #[test]
         fn no_values_panic(values in prop::collection::vec((any::<f64>(), any::<f64>()), 0..20), level: f64) {
             if let Some(seen) = ratio(&values, level) {
-                let _ = (conclude(Metric::Iops, &seen), margins().settled(&seen), margins().differs(&seen));
+                let _ = (conclude(Metric::Iops, &seen), margins().settled(&seen), margins().same(&seen));
             }
         }
 

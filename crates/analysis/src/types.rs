@@ -198,7 +198,7 @@ pub struct AaPair {
     pub ci_level: f64,
     /// Rounds in which both ran.
     pub rounds: u32,
-    /// Whether the interval reaches the indifference margin about 1, as it must; `None` without an interval.
+    /// Whether it is 1 as far as anybody minds; `None` where the interval is absent or too wide to tell.
     pub same: Option<bool>,
 }
 

@@ -72,6 +72,28 @@ fn colours_change_nothing_but_colours() {
     assert_eq!(bare, text(&report, 100, false).into_string());
 }
 
+/// An interval that holds both 1 and a large difference is no agreement.
+#[test]
+fn the_control_is_the_same_differs_or_cannot_be_told() {
+    let session = fixture::session(&Recipe::default());
+    for (interval, same, on_page, in_text) in [
+        ((0.99, 1.01), Some(true), "same", "(0.99–1.01)"),
+        ((0.93, 1.39), None, "cannot tell", "(0.93–1.39, cannot tell)"),
+        ((1.12, 1.39), Some(false), "differs", "(1.12–1.39, differs)"),
+    ] {
+        let mut analysis = analyse(&session);
+        analysis.aa.iter_mut().for_each(|pair| (pair.interval, pair.same) = (Some(interval), same));
+        let report = Report::new(&session, &analysis);
+        let page = html(&report).to_string();
+        let (_, table) = page.split_once("The control against itself").expect("a table");
+        let (table, _) = table.split_once("</table>").expect("its end");
+        assert!(table.contains(&format!(">{on_page}</span>")), "{table}");
+        assert!(!table.contains(">yes<"), "{table}");
+        let text = text(&report, 200, false).into_string();
+        assert!(text.contains(in_text), "{text}");
+    }
+}
+
 #[test]
 fn json_has_the_promised_shape() {
     let value = json(&report(&Recipe { rounds: 8, members: 2, ..Recipe::default() }), JsonOptions::default());

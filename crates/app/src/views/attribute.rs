@@ -67,22 +67,34 @@ pub fn attribution(
 
 /// The answer in a sentence or two.
 pub fn headline(attribution: &Attribution) -> String {
-    let accused = |of: &[Effect]| -> Vec<String> {
-        of.iter().filter(|effect| effect.accused).map(|effect| effect.name.clone()).collect()
+    let named = |of: &[Effect], is: &dyn Fn(&Effect) -> bool| -> Vec<String> {
+        of.iter().filter(|effect| effect.accused && is(effect)).map(|effect| effect.name.clone()).collect()
     };
-    let (volumes, hosts) = (accused(&attribution.volumes), accused(&attribution.hosts));
+    let again = named(&attribution.volumes, &|volume| volume.visits > 1);
+    let once = named(&attribution.volumes, &|volume| volume.visits < 2);
+    let hosts = named(&attribution.hosts, &|_| true);
     let hosts_cleared =
         attribution.hosts.len() > 1 && attribution.hosts.iter().all(|host| host.finding == Finding::Cleared);
+    let words =
+        |names: &[String]| if names.len() == 1 { ("is", "was", "it") } else { ("are", "were", "them") };
     let mut sentences = Vec::new();
-    if !volumes.is_empty() {
-        let (are, them) = if volumes.len() == 1 { ("is", "it") } else { ("are", "them") };
+    if !again.is_empty() {
+        let (are, _, them) = words(&again);
         let place = if hosts_cleared { " wherever measured" } else { "" };
-        sentences.push(format!("{} {are} slow{place}: replace {them}.", list(&volumes)));
+        sentences.push(format!("{} {are} slow{place}: replace {them}.", list(&again)));
+    }
+    if !once.is_empty() {
+        let (_, were, them) = words(&once);
+        sentences.push(format!(
+            "{} {were} slow in the one session that measured {them}, which may have been a bad day: measure {them} again on another \
+             before you replace {them}.",
+            list(&once)
+        ));
     }
     if !hosts.is_empty() {
         let are = if hosts.len() == 1 { "is" } else { "are" };
         sentences.push(format!("{} {are} slow whatever volumes are attached.", list(&hosts)));
-    } else if !volumes.is_empty() && attribution.hosts.len() > 1 {
+    } else if !sentences.is_empty() && attribution.hosts.len() > 1 {
         let cleared = if hosts_cleared {
             "No host is at fault."
         } else {

@@ -121,6 +121,9 @@ fn of_group(group: &Group, reports: usize) -> String {
         Grouping::AddUp(array) => {
             format!("{names} are assumed to be the members of {array}: their bytes add up to its own")
         }
+        Grouping::Copies(array) => format!(
+            "{names} are assumed to be the members of {array}, which has each write on two of them: they write twice what it does"
+        ),
         Grouping::Mirror(array) => {
             format!("{names} are assumed to be mirrors in {array}: each writes as much as it does")
         }

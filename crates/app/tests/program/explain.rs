@@ -140,11 +140,19 @@ fn an_answer_says_what_was_skipped_and_what_to_look_at_next() {
     let marked = format!("{head}{fast}==> {}", row("sdc", 20.0, 18.0, 100.0));
     explained(
         marked,
-        &["text in front of 1 row is skipped, as `==>` before sdc", "sdc is the slow member", "iostat -xy 1 60"],
+        &[
+            "text in front of 1 row is skipped, as `==>` before sdc",
+            "sdc is the slow member",
+            "iostat -xy 1 60",
+        ],
         "Note: line",
     );
     let as_busy = format!("{head}{fast}{}", row("sdc", 5.0, 4.5, 36.0));
-    explained(as_busy, &["it is busy no longer than they are", "What would tell: more reports"], "slow member");
+    explained(
+        as_busy,
+        &["it is busy no longer than they are", "What would tell: more reports"],
+        "slow member",
+    );
     let wrong = format!("{head}{}", row("sdc", 30.0, 27.0, 151.0));
     explained(wrong, &["%util is up to 151.0 for sdc", "sdc is saturated: 27.0 requests queued"], "100%");
     let on_md = format!(
@@ -154,5 +162,9 @@ fn an_answer_says_what_was_skipped_and_what_to_look_at_next() {
     );
     explained(on_md, &["vg0-db stands on md0", "the members of md0"], "linear");
     let limited = format!("{head}{}\n", row("sdc", 3.0, 2.7, 80.0)).repeat(4);
-    explained(limited, &["900 requests/s in every report, which suggests a set limit", "io.max"], "saturated");
+    explained(
+        limited,
+        &["900 requests/s in every report, which suggests a set limit", "io.max"],
+        "saturated",
+    );
 }

@@ -30,24 +30,38 @@ pub(super) fn start(text: &str) -> Option<usize> {
     None
 }
 
-/// The last whole document of `text`, the first of which begins at `start`; how many there are, and whether another was cut off.
+/// With what fio prints `text`, where that is not JSON.
+pub(super) fn other_form(text: &str) -> Option<&'static str> {
+    let terse = |line: &str| {
+        let mut fields = line.split(';');
+        fields.next().is_some_and(|version| matches!(version, "2" | "3" | "4" | "5"))
+            && (fields.next().is_some_and(|version| version.starts_with("fio-")) || fields.count() > 40)
+    };
+    if text.lines().any(terse) {
+        return Some("with --output-format=terse or --minimal");
+    }
+    let plain = |line: &str| line.contains(": (g=0): rw=") || line.starts_with("Run status group ");
+    text.lines().any(plain).then_some("for people")
+}
+
+/// A run's last whole document, where its text ends, and how many there are.
+struct Run {
+    document: Value,
+    text: std::ops::Range<usize>,
+    documents: usize,
+}
+
+/// The runs in `text`, the first of which begins at `start`, and whether another document was cut off.
 ///
-/// With --status-interval fio writes one each time, and each counts from the beginning.
-fn last_document(text: &str, start: usize) -> Result<(Value, usize, bool), ImportError> {
-    let (mut at, mut last, mut count) = (start, None, 0);
+/// With --status-interval fio writes one each time, and each counts from the beginning; of runs one after the other each has its own.
+fn runs(text: &str, start: usize) -> Result<(Vec<Run>, bool), ImportError> {
+    let (mut at, mut runs) = (start, Vec::<Run>::new());
     loop {
         let mut values = serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>();
-        match (values.next(), last.take()) {
-            (Some(Ok(document)), _) => {
-                count += 1;
-                let end = at + values.byte_offset();
-                match self::start(&text[end..]) {
-                    Some(next) => (at, last) = (end + next, Some(document)),
-                    None => return Ok((document, count, false)),
-                }
-            }
-            (_, Some(before)) => return Ok((before, count, true)),
-            (Some(Err(error)), None) => {
+        let document = match values.next() {
+            Some(Ok(document)) => document,
+            _ if !runs.is_empty() => return Ok((runs, true)),
+            Some(Err(error)) => {
                 return Err(ImportError::Json {
                     line: text[..at].matches('\n').count() + error.line(),
                     column: error.column(),
@@ -55,19 +69,67 @@ fn last_document(text: &str, start: usize) -> Result<(Value, usize, bool), Impor
                     what: error.to_string().split(" at line ").next().unwrap_or_default().to_owned(),
                 });
             }
-            (None, None) => return Err(ImportError::Unknown),
+            None => return Err(ImportError::Unknown),
+        };
+        let end = at + values.byte_offset();
+        match runs.last_mut().filter(|run| goes_on(&run.document, &document)) {
+            Some(run) => *run = Run { document, text: run.text.start..end, documents: run.documents + 1 },
+            None => runs.push(Run {
+                document,
+                text: runs.last().map_or(0, |run| run.text.end)..end,
+                documents: 1,
+            }),
+        }
+        match self::start(&text[end..]) {
+            Some(next) => at = end + next,
+            None => return Ok((runs, false)),
         }
     }
 }
 
-pub(super) fn parse(text: &str, start: usize) -> Result<Imported, ImportError> {
-    let (document, count, cut) = last_document(text, start)?;
+/// Whether the run of one document goes on in the next: the same jobs, begun at the same time.
+fn goes_on(before: &Value, after: &Value) -> bool {
+    let names = |document: &Value| -> Vec<Value> {
+        document["jobs"]
+            .as_array()
+            .map(|jobs| jobs.iter().map(|job| job["jobname"].clone()).collect())
+            .unwrap_or_default()
+    };
+    let elapsed = |document: &Value| {
+        let jobs = document["jobs"].as_array();
+        jobs.into_iter().flatten().filter_map(|job| number(&job["elapsed"])).fold(0.0, f64::max)
+    };
+    let begun = |document: &Value| {
+        let ended = number(&document["timestamp_ms"])
+            .map(|ms| ms / 1000.0)
+            .or_else(|| number(&document["timestamp"]))?;
+        Some(ended - elapsed(document))
+    };
+    // Both are in whole seconds, of which one began.
+    let same = begun(before).zip(begun(after)).is_none_or(|(a, b)| (a - b).abs() <= 2.0);
+    names(before) == names(after) && elapsed(before) <= elapsed(after) && same
+}
+
+pub(super) fn parse(text: &str, start: usize) -> Result<Vec<Imported>, ImportError> {
+    let (runs, cut) = runs(text, start)?;
+    let last = runs.len() - 1;
+    let of_run = |(place, run): (usize, Run)| {
+        let cut = cut && place == last;
+        let mut notes = Vec::new();
+        if run.documents > 1 || cut {
+            let of_last = if cut { "the one after it was cut off" } else { "each counts from the beginning" };
+            let (count, told) = (run.documents, "results as it ran: the last whole one is imported");
+            notes.push(format!("fio wrote {count} {told}, {of_last}"));
+        }
+        let own = if place == last { run.text.start..text.len() } else { run.text };
+        imported(&run.document, &text[own], notes)
+    };
+    runs.into_iter().enumerate().map(of_run).collect()
+}
+
+/// What one run measured, as its last document says it.
+fn imported(document: &Value, text: &str, mut notes: Vec<String>) -> Result<Imported, ImportError> {
     let program = document["fio version"].as_str().unwrap_or("fio").to_owned();
-    let mut notes = Vec::new();
-    if count > 1 || cut {
-        let last = if cut { "the one after it was cut off" } else { "each counts from the beginning" };
-        notes.push(format!("fio wrote {count} results as it ran: the last whole one is imported, {last}"));
-    }
     let mut failures = Vec::new();
     // Servers' results: a job for each client, and their sum, which would count everything twice.
     let clients: Option<Vec<&Value>> = document["client_stats"]

@@ -8,6 +8,7 @@ mod fio;
 #[cfg(test)]
 mod tests;
 
+use crate::pasted;
 use ebbtide_model::backend::{BackendKind, Inventory, PreparedVolume};
 use ebbtide_model::experiment::{Experiment, Volume, VolumeSource};
 use ebbtide_model::layout::LayoutNode;
@@ -32,6 +33,15 @@ pub enum ImportError {
          them with -q)"
     )]
     Unknown,
+    /// fio's, in a form that has no field for what is asked.
+    #[error(
+        "this is what fio prints {form}, which is not read: run it with --output-format=json, or add json to the formats that it prints \
+         (--output-format=normal,json)"
+    )]
+    OtherForm {
+        /// With what it prints this.
+        form: &'static str,
+    },
     /// Like fio's, but not JSON.
     #[error(
         "line {line}, column {column}: the JSON of fio is damaged here ({what}); was it cut off or edited?"
@@ -108,10 +118,25 @@ pub struct Imported {
 pub fn parse(text: &str) -> Result<Vec<Imported>, ImportError> {
     // Programs like fio's wrappers and PowerShell put a byte order mark first.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    if let Some(start) = fio::start(text) {
-        return fio::parse(text, start).map(|imported| vec![imported]);
+    let as_it_is = parse_plain(text);
+    if matches!(as_it_is, Ok(_) | Err(ImportError::Nothing(_))) {
+        return as_it_is;
     }
-    bonnie::parse(text)
+    // Quoted, behind times, or broken by a terminal.
+    let own = |line: &str| pasted::own(line).0.to_owned() + "\n";
+    let pasted = parse_plain(&pasted::lines(text).map(|line| own(&line)).collect::<String>());
+    let unbroken = || parse_plain(&pasted::unbroken(text).iter().map(|line| own(line)).collect::<String>());
+    pasted.or_else(|_| unbroken()).or(as_it_is)
+}
+
+fn parse_plain(text: &str) -> Result<Vec<Imported>, ImportError> {
+    match fio::start(text) {
+        Some(start) => fio::parse(text, start),
+        None => bonnie::parse(text).map_err(|error| match fio::other_form(text) {
+            Some(form) if error == ImportError::Unknown => ImportError::OtherForm { form },
+            _ => error,
+        }),
+    }
 }
 
 /// Names unique, in the order of their coming: the second `read` is `read-2`.

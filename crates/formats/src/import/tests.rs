@@ -225,6 +225,79 @@ fn of_several_documents_the_last_counts() {
     assert!(found.notes[0].contains("was cut off"), "{:?}", found.notes);
 }
 
+/// `fio a.fio >> all.json`, once and again.
+#[test]
+fn runs_one_after_the_other_are_each_imported() {
+    let at = |name: &str, ended: u64, elapsed: u64, ops: u64| {
+        let text = fio_job(
+            0,
+            "\"rw\" : \"randread\"",
+            &format!("\"elapsed\" : {elapsed}, {}", way("read", ops, 4096)),
+        );
+        text.replace("\"timestamp\" : 9", &format!("\"timestamp\" : {ended}"))
+            .replace("\"a\"", &format!("\"{name}\""))
+    };
+    let text = [
+        at("a", 1000, 10, 100),
+        at("a", 1010, 20, 200),
+        "fio: a warning\n".to_owned(),
+        at("a", 1100, 20, 300),
+        at("b", 1102, 22, 400),
+    ]
+    .concat();
+    let found = parse(&text).expect("results");
+    let ops: Vec<u64> = found.iter().map(|run| run.measured[0].samples.array.read.count.ops).collect();
+    assert_eq!(ops, [200, 300, 400]);
+    assert!(found[0].notes[0].starts_with("fio wrote 2 results"), "{:?}", found[0].notes);
+    assert_eq!((found[1].notes.len(), found[2].notes.len()), (0, 0));
+    assert_eq!(found.iter().map(|run| run.text.as_str()).collect::<String>(), text, "each has its own part");
+}
+
+/// What mails and terminals do to a result.
+#[test]
+fn results_are_read_whatever_their_way_here_did_to_them() {
+    for plain in [FIO_2, FIO_3, BONNIE_1, BONNIE_2] {
+        let figures = |text: &str| -> Vec<Option<f64>> {
+            let found = parse(text).unwrap_or_else(|error| panic!("{error}: {text}"));
+            found
+                .iter()
+                .flat_map(|run| &run.measured)
+                .map(|job| metric(&job.samples, Metric::Throughput))
+                .collect()
+        };
+        let front =
+            |text: &str, mark: &str| text.lines().map(|line| format!("{mark}{line}\n")).collect::<String>();
+        let hard: String = plain
+            .lines()
+            .map(|line| {
+                let characters: Vec<char> = line.chars().collect();
+                characters.chunks(80).map(|part| part.iter().collect::<String>() + "\n").collect::<String>()
+            })
+            .collect();
+        let colours =
+            plain.replace("1.9", "\u{1b}[1m1.9\u{1b}[0m").replace("\"jobs\"", "\u{1b}[34m\"jobs\"\u{1b}[0m");
+        let quotes = plain.replace('"', "\u{201c}");
+        for text in [front(plain, "> "), front(plain, "12:00:01 "), front(&hard, ">> "), colours, quotes] {
+            assert_eq!(figures(&text), figures(plain), "{text}");
+        }
+    }
+}
+
+#[test]
+fn other_forms_of_fio_are_refused_as_what_they_are() {
+    let terse = format!("3;fio-3.33;a;0;0;{}\n", "1;".repeat(120));
+    let people =
+        "a: (g=0): rw=randread, bs=(R) 4096B-4096B, ioengine=psync, iodepth=1\nfio-3.33\n  read: IOPS=100\n";
+    for (text, form) in [
+        (terse.as_str(), "terse"),
+        (people, "for people"),
+        ("Run status group 0 (all jobs):\n", "for people"),
+    ] {
+        let error = parse(text).expect_err(text).to_string();
+        assert!(error.contains(form) && error.contains("--output-format=json"), "{error}");
+    }
+}
+
 #[test]
 fn reads_and_writes_that_fio_tells_together_are_both() {
     let text = fio_job(

@@ -57,6 +57,8 @@ pub enum Grouping {
     Given,
     /// Their bytes add up to those of this array.
     AddUp(String),
+    /// So do their reads, and their writes are twice those of this array, which has each on two of them.
+    Copies(String),
     /// Each writes as much as this array: a mirror.
     Mirror(String),
     /// No array's members were found; these, the busiest, do about equal work.

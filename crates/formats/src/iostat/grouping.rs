@@ -33,6 +33,8 @@ pub(super) struct Found {
 /// How good a way is to compose an array: the first is the best.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
+    /// Equal members, on two of which each write is.
+    Copies,
     /// Equal members that add up.
     Even,
     /// One disk with all of its bytes.
@@ -56,12 +58,16 @@ struct Way {
 impl Way {
     /// The less, the better: a worse kind costs more than any error that is allowed.
     fn cost(&self) -> f64 {
+        let kind = match self.kind {
+            Kind::Copies => 0.0,
+            // Where half of equal disks add up, those beside them are hardly as busy by chance.
+            Kind::Even => AS_GOOD / 2.0,
+            Kind::One => 1.0,
+            Kind::Mirror => 2.0,
+            Kind::Uneven => 3.0 + self.members.len() as f64 * ADD_UP,
+        };
         let as_good = libm::floor(self.error / AS_GOOD) * AS_GOOD;
-        let fewest = if self.kind == Kind::Uneven { self.members.len() as f64 * ADD_UP } else { 0.0 };
-        f64::from(self.kind as u8)
-            + fewest
-            + as_good
-            + (f64::from(u8::from(self.apart)) + self.error) * AS_GOOD / 4.0
+        kind + as_good + (f64::from(u8::from(self.apart)) + self.error) * AS_GOOD / 4.0
     }
 }
 
@@ -88,13 +94,14 @@ pub(super) fn find(rows: &[IostatRow]) -> Found {
         match way.kind {
             Kind::One => _ = found.carried.insert(name(*array), name(members[0])),
             Kind::Mirror => found.groups.push((Grouping::Mirror(name(*array)), members)),
+            Kind::Copies => found.groups.push((Grouping::Copies(name(*array)), members)),
             Kind::Even | Kind::Uneven => found.groups.push((Grouping::AddUp(name(*array)), members)),
         }
     }
     // Volumes on what is found, alone or all together.
     let below: Vec<usize> = arrays.iter().copied().filter(|array| !open.contains(array)).collect();
     let on = |of: &[usize], below: &[usize]| {
-        below.iter().copied().find(|lower| off(rows, of, &rows[*lower]) <= ADD_UP)
+        below.iter().copied().find(|lower| off(rows, of, &rows[*lower], 1.0) <= ADD_UP)
     };
     let mut left = Vec::new();
     for array in open {
@@ -148,12 +155,18 @@ fn weigh<'a>(ways: &'a [Vec<Way>], taken: &mut BTreeSet<usize>) -> ((usize, f64)
     best.unwrap_or_default()
 }
 
-/// By how much the bytes of `members` together differ from the array's, reads and writes each, as a share of its own.
-fn off(rows: &[IostatRow], members: &[usize], array: &IostatRow) -> f64 {
-    let sum = |of: fn(&IostatRow) -> Option<f64>| {
-        (members.iter().filter_map(|i| of(&rows[*i])).sum::<f64>() - of(array).unwrap_or(0.0)).abs()
+/// By how much the bytes of `members` together differ from the array's, reads and `copies` of writes each, as a share of these.
+fn off(rows: &[IostatRow], members: &[usize], array: &IostatRow, copies: f64) -> f64 {
+    let differs = |of: fn(&IostatRow) -> Option<f64>, copies: f64| {
+        (members.iter().filter_map(|i| of(&rows[*i])).sum::<f64>() - copies * of(array).unwrap_or(0.0)).abs()
     };
-    (sum(|r| r.read_bytes) + sum(|r| r.write_bytes)) / array.bytes().max(1.0)
+    (differs(|r| r.read_bytes, 1.0) + differs(|r| r.write_bytes, copies))
+        / with_copies(array, copies).max(1.0)
+}
+
+/// Bytes of an array whose writes are on this many of its members.
+fn with_copies(array: &IostatRow, copies: f64) -> f64 {
+    array.read_bytes.unwrap_or(0.0) + copies * array.write_bytes.unwrap_or(0.0)
 }
 
 /// The ways to compose an array of these leaves, the best first.
@@ -161,34 +174,44 @@ fn ways(rows: &[IostatRow], array: &IostatRow, leaves: &[usize]) -> Vec<Way> {
     let mut found = Vec::new();
     let mut by_bytes = leaves.to_vec();
     by_bytes.sort_by(|a, b| rows[*b].bytes().total_cmp(&rows[*a].bytes()));
-    for (order, apart) in [(leaves, false), (&by_bytes[..], true)] {
+    let twice = array.write_bytes.unwrap_or(0.0) > ADD_UP * array.bytes();
+    let orders = [(leaves, false), (&by_bytes[..], true)];
+    let copies = [1.0, 2.0].into_iter().take(1 + usize::from(twice));
+    for (copies, (order, apart)) in copies.flat_map(|copies| orders.map(|order| (copies, order))) {
+        let all = with_copies(array, copies);
         for begin in 0..order.len() {
-            let (mut bytes, most) = (0.0, array.bytes() * (1.0 + ADD_UP));
+            let mut bytes = 0.0;
             let fit = |member: &&usize| {
                 bytes += rows[**member].bytes();
-                bytes <= most
+                bytes <= all * (1.0 + ADD_UP)
             };
             let longest = order[begin..].iter().take_while(fit).count();
             // Sums only grow: those that add up are at the end.
             for count in (2..=longest).rev() {
                 let members = &order[begin..begin + count];
-                let error = off(rows, members, array);
-                if error <= ADD_UP {
-                    let kind = if are_peers(rows, members) { Kind::Even } else { Kind::Uneven };
-                    found.push(Way { kind, error, apart, members: members.to_vec() });
-                } else if members.iter().map(|i| rows[*i].bytes()).sum::<f64>()
-                    < array.bytes() * (1.0 - ADD_UP)
-                {
-                    break;
+                let error = off(rows, members, array, copies);
+                if error > ADD_UP {
+                    if members.iter().map(|i| rows[*i].bytes()).sum::<f64>() < all * (1.0 - ADD_UP) {
+                        break;
+                    }
+                    continue;
                 }
+                let kind = match (copies > 1.0, are_peers(rows, members)) {
+                    (false, true) => Kind::Even,
+                    (false, false) => Kind::Uneven,
+                    // Two are a mirror.
+                    (true, true) if count > 2 => Kind::Copies,
+                    (true, _) => continue,
+                };
+                found.push(Way { kind, error, apart, members: members.to_vec() });
             }
         }
     }
-    let mut alone = leaves.iter().filter(|i| off(rows, &[**i], array) <= ADD_UP);
+    let mut alone = leaves.iter().filter(|i| off(rows, &[**i], array, 1.0) <= ADD_UP);
     if let (Some(one), None) = (alone.next(), alone.next()) {
         found.push(Way {
             kind: Kind::One,
-            error: off(rows, &[*one], array),
+            error: off(rows, &[*one], array, 1.0),
             apart: false,
             members: vec![*one],
         });

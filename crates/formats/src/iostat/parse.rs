@@ -16,6 +16,8 @@ const LEAST_FIGURES: usize = 4;
 const MOST_SAID: usize = 2;
 /// Words of a row that are quoted.
 const MOST_QUOTED: usize = 6;
+/// Characters of it.
+const MOST_CHARACTERS: usize = 60;
 
 /// Reads all reports of a text.
 ///
@@ -54,10 +56,10 @@ impl Word {
     }
 }
 
-/// The first of `words`, as they stood.
+/// The first of `words`, as they stood, and no more than can be read at a glance.
 fn quoted<'a>(words: impl IntoIterator<Item = &'a Word>) -> String {
     let words: Vec<&str> = words.into_iter().take(MOST_QUOTED).map(|word| word.text.as_str()).collect();
-    words.join(" ")
+    words.join(" ").chars().take(MOST_CHARACTERS).collect()
 }
 
 #[derive(Default)]

@@ -610,6 +610,25 @@ fn no_disk_is_in_two_arrays() {
     assert_eq!(explanation.groups[1].outliers[0].name, "nvme6n1");
 }
 
+/// RAID10 writes each block to two of its members; two arrays of equal load share out the same disks.
+#[test]
+fn members_that_write_everything_twice_are_one_array() {
+    let row = |name: &str, writes: f64, wait: f64| {
+        format!("{name} 10.00 160.00 0.50 {writes:.2} {:.2} {wait:.2} 1.00 40.00\n", writes * 16.0)
+    };
+    let disks = ["sda", "sdb", "sdc", "sdd"].map(|name| row(name, 500.0, 1.0)).concat();
+    let head = "Device r/s rkB/s r_await w/s wkB/s w_await aqu-sz %util\n";
+    let groupings = |arrays: &str| -> Vec<(Grouping, usize)> {
+        let explanation = explain(&parse(&format!("{head}{disks}{arrays}")).expect("a report"), &[], false);
+        explanation.groups.into_iter().map(|group| (group.grouping, group.members.len())).collect()
+    };
+    let one = row("md0", 1000.0, 0.0).replace("10.00 160.00", "40.00 640.00");
+    assert_eq!(groupings(&one), [(Grouping::Copies("md0".into()), 4)]);
+    let striped =
+        ["md0", "md1"].map(|name| row(name, 1000.0, 0.0).replace("10.00 160.00", "20.00 320.00")).concat();
+    assert_eq!(groupings(&striped), [(Grouping::AddUp("md0".into()), 2), (Grouping::AddUp("md1".into()), 2)]);
+}
+
 #[test]
 fn volumes_stand_on_the_array_whose_bytes_they_move() {
     let disks = [

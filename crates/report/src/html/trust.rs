@@ -28,10 +28,11 @@ pub(super) fn section(report: &Report) -> Option<Markup> {
             h3 { "The control against itself (A/A)" }
             p.sub {
                 "Each round runs the control twice. Where the interval is farther than " (words::percent(report.indifference))
-                " from 1, this machine cannot tell a design from itself, and differences of that size mean nothing."
+                " from 1, this machine cannot tell a design from itself, and differences of that size mean nothing. An interval that is "
+                "too wide to say either takes more rounds."
             }
             (scrolling("A/A", html! { table {
-                thead { tr { th { "workload" } th.n { "second run / first run" } th.n { (words::level(report.ci_level)) " interval" } th { "the same" } } }
+                thead { tr { th { "workload" } th.n { "second run / first run" } th.n { (words::level(report.ci_level)) " interval" } th { "the same?" } } }
                 tbody { @for pair in pairs { tr {
                     th scope="row" { (pair.workload) }
                     td.n { (words::ratio(pair.ratio)) }
@@ -40,9 +41,9 @@ pub(super) fn section(report: &Report) -> Option<Markup> {
                         None => span.caution { "too few rounds" },
                     } }
                     td { @match pair.same {
-                        Some(true) => span.good { "yes" },
-                        Some(false) => span.bad { "no" },
-                        None => "–",
+                        Some(true) => span.good { "same" },
+                        Some(false) => span.bad { "differs" },
+                        None => span.caution { "cannot tell" },
                     } }
                 } } }
             } }))

@@ -184,7 +184,11 @@ impl Page {
             .map(|aa| {
                 let too_few = || "too few rounds for an interval".to_owned();
                 let interval = aa.interval.map_or_else(too_few, words::ratio_range);
-                let mark = if aa.same == Some(false) { ", differs" } else { "" };
+                let mark = match aa.same {
+                    Some(false) => ", differs",
+                    None if aa.interval.is_some() => ", cannot tell",
+                    _ => "",
+                };
                 format!("{} {} ({interval}{mark})", aa.workload, words::ratio(aa.ratio))
             })
             .collect();

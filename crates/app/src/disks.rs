@@ -3,7 +3,7 @@
 use crate::cli::globals::Globals;
 use crate::error::CliError;
 use crate::keeping;
-use ebbtide_host::build::lasting::{Failure, free_disks};
+use ebbtide_host::build::lasting::free_disks;
 use ebbtide_host::probe;
 use ebbtide_host::sys::Sys;
 use ebbtide_model::experiment::{Experiment, VolumeSource};
@@ -30,9 +30,8 @@ pub fn choose(
 ) -> Result<(), CliError> {
     let members = Members::kind(words).map_err(|error| CliError::Usage(error.to_string()))?;
     let volumes = experiment.designs[design].volumes();
-    let record =
-        keeping::with(globals, stop, |keeper| keeper.record(name).map_err(|bad| Failure::Refused(bad.what)));
-    let paths: Vec<String> = match record.map_err(CliError::failed)? {
+    let record = keeping::with(globals, stop, |keeper| keeper.record(name))?;
+    let paths: Vec<String> = match record {
         Some(record) => record.desired.members.into_iter().map(|member| member.path).collect(),
         None => wait_for(&members, volumes.len(), stop),
     };

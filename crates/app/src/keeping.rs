@@ -1,13 +1,17 @@
-//! What `ebb apply`, `ebb status` and `ebb undo` share: this host's keeper of what stays.
+//! What all commands share that make something to stay, look at it or take it away: this host.
 
 use crate::cli::globals::Globals;
 use crate::error::CliError;
 use crate::views;
-use ebbtide_host::build::lasting::{Failure, Keeper, Planned, may_build};
+use ebbtide_host::build::BuildError;
+use ebbtide_host::build::lasting::{Keeper, Planned};
+use ebbtide_host::made::{Context, Failure, Host, ThisHost};
 use ebbtide_host::mounting;
 use ebbtide_host::sys::Sys;
 use ebbtide_model::shown::Shown;
+use ebbtide_runner::journal::JournalFile;
 use ebbtide_runner::kernel::telling::Telling;
+use ebbtide_runner::{clock, places};
 use std::cell::Cell;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -53,12 +57,17 @@ pub fn mount_point(path: &Path, quiet: bool) -> Result<PathBuf, CliError> {
     Ok(real)
 }
 
-/// Does `what` with the keeper of this host.
-pub fn with<T>(
+/// Does `what` on this host; with `notes`, what is under way is written down in a journal of its own.
+///
+/// # Errors
+/// As `what`, and when there is no place for a journal.
+pub fn on_host<T>(
     globals: &Globals,
+    host: &dyn Host,
     stop: &AtomicBool,
-    what: impl FnOnce(&Keeper<'_>) -> Result<T, Failure>,
-) -> Result<T, Failure> {
+    notes: bool,
+    what: impl FnOnce(&Context<'_>) -> Result<T, Failure>,
+) -> Result<T, CliError> {
     let quiet = globals.quiet || globals.json;
     let runner = Telling(if globals.quiet { |_| {} } else { |line| views::say(&format!("ebb: {line}")) });
     let boundary = boundary();
@@ -67,14 +76,49 @@ pub fn with<T>(
             views::say(&format!("ebb: {line}"));
         }
     };
-    what(&Keeper {
+    // A process that keeps an SSH connection outlives this one, and must not hold its journal.
+    let journal = match notes {
+        true => Some(JournalFile::alone(&places::journals()?, &clock::session_id())),
+        false => None,
+    };
+    let journal = journal.as_ref().map(|journal| journal as _);
+    what(&Context {
         sys: Sys::host(),
         runner: &runner,
-        may_build: &may_build,
+        host,
+        journal,
         tell: &tell,
         stop,
         boundary: &boundary,
     })
+    .map_err(failed)
+}
+
+/// Does `what` with this host's keeper of the arrays that stay.
+///
+/// # Errors
+/// As `what`.
+pub fn with<T>(
+    globals: &Globals,
+    stop: &AtomicBool,
+    what: impl FnOnce(&Keeper<'_>) -> Result<T, Failure>,
+) -> Result<T, CliError> {
+    on_host(globals, &ThisHost, stop, false, |context| {
+        // What stands of an array stays when it is stopped.
+        what(&Keeper(context)).map_err(|error| match error {
+            Failure::Stopped => BuildError::Stopped.into(),
+            other => other,
+        })
+    })
+}
+
+/// How a command ends that failed so.
+pub fn failed(error: Failure) -> CliError {
+    match error {
+        Failure::Stopped => CliError::Interrupted("what was made was taken away".to_owned()),
+        Failure::Usage(what) => CliError::Usage(what),
+        other => CliError::Failed(other.to_string()),
+    }
 }
 
 /// Steps, as a dry run prints them.

@@ -10,7 +10,6 @@
 // They panic when the reader goes away: `views::print` and `views::say` do not.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
-mod attaching;
 mod bench;
 mod catalog;
 pub mod cli;

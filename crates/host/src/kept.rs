@@ -99,7 +99,7 @@ fn user(sys: &Sys, uid: u32) -> String {
 }
 
 /// That a record has the form `found`, and not `known`.
-fn other_form(found: &str, known: &str) -> String {
+pub(crate) fn other_form(found: &str, known: &str) -> String {
     let version = |form: &str| {
         Some((form.rsplit_once('/')?.0.to_owned(), form.rsplit_once('/')?.1.parse::<u32>().ok()?))
     };

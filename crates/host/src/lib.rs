@@ -22,6 +22,8 @@ pub mod hostinfo;
 pub mod judge;
 mod kept;
 pub mod limit;
+pub mod made;
+pub mod monitor;
 pub mod mounting;
 mod nvme;
 pub mod observe;

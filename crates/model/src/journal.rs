@@ -144,6 +144,7 @@ pub fn leftovers(entries: &[Entry]) -> Vec<Leftover> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::made::{Kind, Thing};
 
     fn undo(number: u64) -> BuildUndo {
         BuildUndo::RemoveVg { name: format!("vg{number}") }
@@ -151,6 +152,24 @@ mod tests {
 
     fn step(number: u64) -> Entry {
         Entry::Step { number, undo: undo(number) }
+    }
+
+    #[test]
+    fn journals_of_earlier_versions_name_what_was_to_stay_by_its_kind() {
+        for (undo, kind, id) in [
+            (r#"{"detach":{"name":"data","id":"x"}}"#, Kind::Attached, "x"),
+            (
+                r#"{"remove_export":{"run":"r","name":"data","paths":["/sys"],"shared":[]}}"#,
+                Kind::Export,
+                "r",
+            ),
+            (r#"{"unmake":{"kind":"monitor","name":"data","id":"y"}}"#, Kind::Monitor, "y"),
+        ] {
+            let line = format!("{{\"step\":{{\"number\":0,\"undo\":{undo}}}}}");
+            let thing = Thing { kind, name: "data".to_owned(), id: id.to_owned() };
+            let entry = Entry::Step { number: 0, undo: BuildUndo::Unmake(thing) };
+            assert_eq!(serde_json::from_str::<Entry>(&line).expect(undo), entry);
+        }
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub mod hosts;
 pub mod journal;
 pub mod layout;
 pub mod limit;
+pub mod made;
 pub mod metric;
 pub mod monitor;
 pub mod near;

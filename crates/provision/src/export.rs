@@ -147,11 +147,6 @@ impl ExportUnit<'_> {
     }
 }
 
-/// Whether `text` is the unit that [`ExportUnit`] wrote for `name`.
-pub fn is_unit(name: &str, text: &str) -> bool {
-    text.starts_with(&mark(name))
-}
-
 /// The program that the unit in `text` starts.
 pub fn program_of(text: &str) -> Option<PathBuf> {
     let line = text.lines().find_map(|line| line.strip_prefix("ExecStart="))?;
@@ -169,7 +164,7 @@ mod tests {
         assert_eq!(part.path, Path::new("/etc/systemd/system/ebb-export-a.service"));
         assert!(part.lines.contains("ExecStart=/usr/bin/ebb export --start a --quiet\n"), "{}", part.lines);
         assert!(!part.lines.contains("network") && !part.lines.contains("RequiresMountsFor"));
-        assert!(is_unit("a", &part.lines) && !is_unit("b", &part.lines));
+        assert!(part.lines.starts_with(&mark("a")));
         assert_eq!(program_of(&part.lines), Some("/usr/bin/ebb".into()));
         let file = Some(Path::new("/v/back up"));
         let text = ExportUnit { file, is_local: false, ..unit }.part().lines;

@@ -6,7 +6,7 @@ use crate::error::CliError;
 use crate::experiment_file::{design, wrong};
 use crate::{disks, experiment_file, keeping, kernel_names, signals, views};
 use clap::Args;
-use ebbtide_host::build::lasting::{self, Applied, Failure, Planned};
+use ebbtide_host::build::lasting::{self, Applied, Planned};
 use ebbtide_host::build::missing;
 use ebbtide_host::probe::{self, Kind};
 use ebbtide_host::sys::Sys;
@@ -88,13 +88,11 @@ pub fn run(args: &ApplyArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     }
     let lacks = missing(desired.build.programs.iter().map(String::as_str));
     lacks.map_err(|what| CliError::Failed(format!("this host cannot make it: {what}")))?;
-    keeping::with(globals, &control.stop, |keeper| status::must_answer(keeper, &desired.name))
-        .map_err(CliError::failed)?;
+    keeping::with(globals, &control.stop, |keeper| status::must_answer(keeper, &desired.name))?;
     if args.dry_run {
         let planned = keeping::with(globals, &control.stop, |keeper| {
             keeper.plan(desired.clone(), args.destroy, &args.without)
-        })
-        .map_err(CliError::failed)?;
+        })?;
         let value = json!({
             "schema": "ebbtide.apply-plan/1",
             "name": desired.name,
@@ -110,8 +108,7 @@ pub fn run(args: &ApplyArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     keeping::needs_root("ebb apply")?;
     let applied = keeping::with(globals, &control.stop, |keeper| {
         keeper.apply(desired.clone(), args.destroy, &args.without)
-    })
-    .map_err(CliError::failed)?;
+    })?;
     let array = array(&desired.name, &control.stop, globals)?;
     answer(&desired.name, &desired.notes, &applied, array.as_ref(), globals)?;
     Ok(ending(array.as_ref()))
@@ -119,11 +116,10 @@ pub fn run(args: &ApplyArgs, globals: &Globals) -> Result<ExitCode, CliError> {
 
 /// How the array `name` is; nothing where there is none.
 fn array(name: &str, stop: &AtomicBool, globals: &Globals) -> Result<Option<Array>, CliError> {
-    let seen = keeping::with(globals, stop, |keeper| {
-        let record = keeper.record(name).map_err(|bad| Failure::Refused(bad.what))?;
+    keeping::with(globals, stop, |keeper| {
+        let record = keeper.record(name)?;
         record.map(|record| status::array(keeper, &record)).transpose()
-    });
-    seen.map_err(CliError::failed)
+    })
 }
 
 /// The exit status, which `ebb status` has too: what an apply cannot bring back is not as it should be.
@@ -140,8 +136,7 @@ fn trouble(array: Option<&Array>) -> Option<String> {
 fn at_boot(name: &str, globals: &Globals) -> Result<ExitCode, CliError> {
     keeping::needs_root("ebb apply")?;
     let control = signals::stoppable(globals.quiet)?;
-    let applied = keeping::with(globals, &control.stop, |keeper| keeper.at_boot(name, AT_BOOT))
-        .map_err(CliError::failed)?;
+    let applied = keeping::with(globals, &control.stop, |keeper| keeper.at_boot(name, AT_BOOT))?;
     // What runs without a host runs, and what the unit is for is done.
     answer(name, &[], &applied, None, globals)
 }

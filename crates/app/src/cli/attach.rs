@@ -2,11 +2,12 @@
 
 use crate::cli::globals::Globals;
 use crate::error::CliError;
-use crate::{attaching, keeping, key, signals, views};
+use crate::{keeping, key, signals, views};
 use clap::Args;
 use ebbtide_door::read;
-use ebbtide_host::attach::{Attacher, Done, Encrypt, Failure, Real, Wanted, supervise as supervising};
+use ebbtide_host::attach::{Attachments, Done, Encrypt, Wanted, supervise as supervising};
 use ebbtide_host::build::missing;
+use ebbtide_host::made::{Failure, Host, ThisHost};
 use ebbtide_host::sys::Sys;
 use ebbtide_model::backend::Control;
 use ebbtide_model::remote::HOLD_S;
@@ -20,7 +21,6 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
-use strum::VariantNames;
 
 /// The hidden subcommand that keeps an SSH connection.
 pub const SUPERVISOR: &str = supervising::SUBCOMMAND;
@@ -68,7 +68,7 @@ pub struct AttachArgs {
     #[arg(long, value_name = "TYPE", default_value = "ext4", requires = "mount", value_parser = clap::builder::PossibleValuesParser::new(["ext4", "xfs", "btrfs"]))]
     filesystem: String,
     /// The protocol, through SSH [default: nvme-tcp]
-    #[arg(long, value_name = "PROTOCOL", value_parser = clap::builder::PossibleValuesParser::new(Transport::VARIANTS))]
+    #[arg(long, value_name = "PROTOCOL", value_parser = clap::builder::PossibleValuesParser::new(Transport::ALL.map(Transport::name)))]
     transport: Option<String>,
     /// How long reads and writes wait for a lost connection before they fail, such as 10s or 5m; without end is not offered
     #[arg(long, value_name = "TIME", default_value_t = format!("{HOLD_S}s"), value_parser = hold)]
@@ -112,8 +112,8 @@ fn hold(text: &str) -> Result<String, String> {
 pub fn run(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let wanted = wanted(args, globals.quiet)?;
     if args.dry_run {
-        attaching::with(globals, &Real::at(&Sys::host()), &AtomicBool::new(false), false, |keeper| {
-            keeper.may_mount(&wanted)
+        keeping::on_host(globals, &ThisHost, &AtomicBool::new(false), false, |context| {
+            Attachments::new(context).may_mount(&wanted)
         })?;
         let steps = steps(&wanted);
         let value = json!({ "schema": "ebbtide.attach-plan/1", "name": wanted.name, "steps": steps });
@@ -127,9 +127,19 @@ pub fn run(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     lacks.map_err(|what| CliError::Failed(format!("this host cannot attach it: {what}")))?;
     let asked = RefCell::new(given);
     let ask_key = |new: bool| ask(&asked, &wanted.name, new, &control);
-    let real = Real { sys: Sys::host(), ask_key: &ask_key, copy_ebb: args.copy_ebb };
-    let done = attaching::with(globals, &real, &control.stop, true, |keeper| keeper.attach(&wanted))?;
+    let done = keeping::on_host(globals, &Asking(&ask_key), &control.stop, true, |context| {
+        Attachments::new(context).attach(&wanted)
+    })?;
     answer(&done, globals)
+}
+
+/// This host, where somebody is asked for keys.
+struct Asking<'a>(&'a dyn Fn(bool) -> Result<Vec<u8>, Failure>);
+
+impl Host for Asking<'_> {
+    fn key(&self, new: bool) -> Result<Vec<u8>, Failure> {
+        self.0(new)
+    }
 }
 
 /// The key: the file's, or what is typed, asked for once.
@@ -209,6 +219,7 @@ fn wanted(args: &AttachArgs, quiet: bool) -> Result<Wanted, CliError> {
         hold_s: seconds(&args.hold).map_err(CliError::Usage)?,
         secret_file: args.secret.as_deref().map(absolute).transpose()?,
         encrypt,
+        copies: args.copy_ebb,
         mount: mount.map(|directory| (directory, args.filesystem.parse().unwrap_or(Filesystem::Ext4))),
     })
 }
@@ -273,7 +284,7 @@ fn steps(wanted: &Wanted) -> Vec<String> {
 
 fn answer(done: &Done, globals: &Globals) -> Result<ExitCode, CliError> {
     let record = &done.record;
-    let restore = Attacher::restore_command(record);
+    let restore = Attachments::restore_command(record);
     let value = json!({
         "schema": "ebbtide.attach/1",
         "changed": done.changed,
@@ -313,7 +324,7 @@ fn answer(done: &Done, globals: &Globals) -> Result<ExitCode, CliError> {
 /// When there is nothing to keep.
 pub fn supervise(args: &SupervisorArgs) -> Result<ExitCode, CliError> {
     let control = signals::stoppable(true)?;
-    supervising::serve(&Sys::host(), &args.name, &control.stop).map_err(attaching::failed)?;
+    supervising::serve(&Sys::host(), &args.name, &control.stop).map_err(keeping::failed)?;
     Ok(ExitCode::SUCCESS)
 }
 

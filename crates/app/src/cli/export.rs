@@ -4,15 +4,12 @@ use crate::cli::globals::Globals;
 use crate::error::CliError;
 use crate::{keeping, signals, views};
 use clap::Args;
-use ebbtide_host::build::lasting::monitor::found;
-use ebbtide_host::export::{Done, ExportError, Exporter, Kernel, Wanted};
-use ebbtide_host::sys::Sys;
+use ebbtide_host::export::{Done, Exports, Wanted};
+use ebbtide_host::made::{Failure, ThisHost};
+use ebbtide_host::monitor::found;
 use ebbtide_model::export::{Export, Listen, Transport, check_client, check_name};
 use ebbtide_model::shown::Shown;
 use ebbtide_provision::monitor::check_program;
-use ebbtide_runner::journal::JournalFile;
-use ebbtide_runner::kernel::telling::Telling;
-use ebbtide_runner::{clock, places};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -122,35 +119,16 @@ fn program() -> Result<PathBuf, CliError> {
     Ok(program)
 }
 
-/// Does `what` with the exporter of this host.
+/// Does `what` with the exports of this host.
 ///
 /// # Errors
 /// As `what`, and when there is no place for a journal.
 pub(super) fn with<T>(
     globals: &Globals,
     stop: &AtomicBool,
-    what: impl FnOnce(&Exporter<'_>) -> Result<T, ExportError>,
+    what: impl FnOnce(&Exports<'_>) -> Result<T, Failure>,
 ) -> Result<T, CliError> {
-    let run = clock::session_id();
-    let journal = JournalFile::alone(&places::journals()?, &run);
-    let runner = Telling(if globals.quiet { |_| {} } else { |line| views::say(&format!("ebb: {line}")) });
-    let tell = |line: &str| tracing::debug!("{line}");
-    let boundary = keeping::boundary();
-    let exporter = Exporter {
-        sys: Sys::host(),
-        config: &Kernel,
-        runner: &runner,
-        journal: &journal,
-        run: &run,
-        tell: &tell,
-        stop,
-        boundary: &boundary,
-    };
-    what(&exporter).map_err(|error| match error {
-        ExportError::Stopped => CliError::Interrupted(error.to_string()),
-        error if error.is_usage() => CliError::usage(error),
-        error => CliError::failed(error),
-    })
+    keeping::on_host(globals, &ThisHost, stop, true, |context| what(&Exports::new(context)))
 }
 
 fn answer(done: &Done, globals: &Globals) -> Result<ExitCode, CliError> {

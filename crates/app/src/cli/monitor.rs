@@ -185,7 +185,7 @@ fn paused(file: Option<PathBuf>) -> Option<PathBuf> {
 }
 
 fn status(globals: &Globals) -> Result<ExitCode, CliError> {
-    let installed = keeping::with(globals, &AtomicBool::new(false), |keeper| Ok(keeper.monitor_now()))
+    let installed = keeping::with(globals, &AtomicBool::new(false), |keeper| Ok(keeper.monitor()))
         .map_err(CliError::failed)?;
     let place = kept::store(globals);
     let store = Store::open_existing(place.as_deref()).map_err(CliError::failed)?;

@@ -2,16 +2,19 @@
 
 use crate::cli::export;
 use crate::cli::globals::Globals;
-use crate::cli::undo::{Kind, MONITOR};
+use crate::cli::undo::kinds;
 use crate::error::CliError;
-use crate::{attaching, keeping, views};
+use crate::{keeping, views};
 use clap::Args;
-use ebbtide_host::attach::Real;
+use ebbtide_host::attach::Attachments;
 use ebbtide_host::build::lasting::{Failure, Keeper};
 use ebbtide_host::command::{CommandError, Runner, Within};
+use ebbtide_host::made::ThisHost;
+use ebbtide_host::monitor::MONITOR;
 use ebbtide_host::probe;
 use ebbtide_host::sys::Sys;
-use ebbtide_model::shown::{Shown, excerpt};
+use ebbtide_model::made::Kind;
+use ebbtide_model::shown::excerpt;
 use ebbtide_provision::status::{Array, ArraySeen, Status};
 use ebbtide_provision::{Member, MemberState, Record};
 use serde_json::json;
@@ -32,7 +35,7 @@ pub struct StatusArgs {
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Only things of this kind
-    #[arg(long)]
+    #[arg(long, value_parser = kinds())]
     kind: Option<Kind>,
     /// As text for Prometheus (OpenMetrics 1.0), for its node exporter's textfile collector
     #[arg(long, conflicts_with = "json")]
@@ -50,18 +53,19 @@ pub fn run(args: &StatusArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let mut unread: Vec<String> = Vec::new();
     let mut records: Vec<Record> = Vec::new();
     if of(Kind::Array) {
-        let all = keeping::with(globals, &stop, |keeper| Ok(keeper.records())).map_err(CliError::failed)?;
+        let all = keeping::with(globals, &stop, |keeper| Ok(keeper.records()))?;
         for record in all {
             match record {
                 Ok(record) => records.push(record),
-                Err(bad) => unread.push(format!("cannot read the record {}: {}", bad.path.shown(), bad.what)),
+                Err(error) => unread.push(format!("cannot read the record {error}")),
             }
         }
     }
     let mut status = Status::of(Vec::new());
     if of(Kind::Attached) {
-        let real = Real::at(&Sys::host());
-        let (attached, bad) = attaching::with(globals, &real, &stop, false, |keeper| Ok(keeper.look_all()))?;
+        let (attached, bad) = keeping::on_host(globals, &ThisHost, &stop, false, |context| {
+            Ok(Attachments::new(context).look_all())
+        })?;
         status.attached = attached;
         unread.extend(bad.iter().map(|error| format!("cannot read a record: {error}")));
     }
@@ -72,8 +76,7 @@ pub fn run(args: &StatusArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         }
     }
     if of(Kind::Monitor) {
-        status.monitor =
-            keeping::with(globals, &stop, |keeper| Ok(keeper.monitor_now())).map_err(CliError::failed)?;
+        status.monitor = keeping::with(globals, &stop, |keeper| Ok(keeper.monitor()))?;
     }
     let names: Vec<&str> = records
         .iter()
@@ -98,7 +101,7 @@ pub fn run(args: &StatusArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     status.monitor = status.monitor.filter(|_| wanted(MONITOR));
     for record in records.iter().filter(|record| wanted(&record.desired.name)) {
         let array = keeping::with(globals, &stop, |keeper| array(keeper, record));
-        status.arrays.push(array.map_err(CliError::failed)?);
+        status.arrays.push(array?);
     }
     if args.openmetrics {
         views::print_data(&status.openmetrics())?;

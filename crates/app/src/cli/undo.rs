@@ -1,19 +1,22 @@
 //! `ebb undo`: takes away what `ebb apply`, `ebb attach`, `ebb export` or `ebb monitor install` made, and nothing else.
 
 use crate::cli::globals::Globals;
-use crate::cli::{export, status};
+use crate::cli::status;
 use crate::error::CliError;
-use crate::{attaching, keeping, signals, views};
-use clap::{Args, ValueEnum};
-use ebbtide_host::attach::{self, Real};
-use ebbtide_host::build::lasting::monitor;
+use crate::{keeping, signals, views};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use ebbtide_host::made::{Engine, Plan, ThisHost, recorded};
+use ebbtide_host::monitor::{MONITOR, Monitoring};
 use ebbtide_host::sys::Sys;
+use ebbtide_model::export::Exporting;
+use ebbtide_model::made::{Kind, Record};
 use ebbtide_model::shown::{Shown, excerpt};
 use ebbtide_model::units::format_count;
+use ebbtide_provision::attached::Attachment;
 use ebbtide_provision::monitor::DIRECTORY;
 use serde_json::json;
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
 
 /// Take away what `ebb apply`, `ebb attach`, `ebb export` or `ebb monitor install` made; what is on volumes stays
 ///
@@ -26,7 +29,7 @@ pub struct UndoArgs {
     /// What it is called on this host, as `ebb status` says
     name: String,
     /// What it is, where two have this name
-    #[arg(long)]
+    #[arg(long, value_parser = kinds())]
     kind: Option<Kind>,
     /// Of an array: also erase its superblocks and file systems from its members; their content is lost
     #[arg(long)]
@@ -39,33 +42,11 @@ pub struct UndoArgs {
     dry_run: bool,
 }
 
-/// What can be made to stay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Kind {
-    /// Made by `ebb apply`
-    Array,
-    /// A volume of another host, by `ebb attach`
-    Attached,
-    /// By `ebb export`
-    Export,
-    /// By `ebb monitor install`
-    Monitor,
+/// What `--kind` takes.
+pub(super) fn kinds() -> impl TypedValueParser<Value = Kind> {
+    let value = |kind: Kind| PossibleValue::new(kind.name()).help(format!("Made by `{}`", kind.command()));
+    PossibleValuesParser::new(Kind::ALL.map(value)).try_map(|name| name.parse::<Kind>())
 }
-
-impl Kind {
-    /// As it is written and said.
-    fn name(self) -> &'static str {
-        match self {
-            Kind::Array => "array",
-            Kind::Attached => "attached",
-            Kind::Export => "export",
-            Kind::Monitor => "monitor",
-        }
-    }
-}
-
-/// What the monitor is called: a host has one.
-pub const MONITOR: &str = "monitor";
 
 /// Runs `ebb undo`.
 ///
@@ -77,7 +58,7 @@ pub fn run(args: &UndoArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     }
     let kind = match args.kind {
         Some(kind) => kind,
-        None => found(&args.name, globals)?,
+        None => found(&args.name)?,
     };
     if args.destroy && kind != Kind::Array || args.force && kind != Kind::Export {
         let (option, of) = if args.destroy { ("--destroy", "an array") } else { ("--force", "an export") };
@@ -89,36 +70,28 @@ pub fn run(args: &UndoArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     }
     match kind {
         Kind::Array => array(args, globals),
-        Kind::Attached => attached(args, globals),
-        Kind::Export => exported(args, globals),
-        Kind::Monitor => monitor(args, globals),
+        Kind::Attached => of_kind::<Attachment>(args, globals, |gone| format!("{}: detached\n", gone.name)),
+        Kind::Export => of_kind::<Exporting>(args, globals, |gone| {
+            format!("{}: {} is not exported any more\n", gone.name, gone.device.shown())
+        }),
+        Kind::Monitor => of_kind::<Monitoring>(args, globals, |gone| {
+            let units = gone.parts.iter().rev().map(|part| format!("  {}\n", part.path.shown()));
+            format!(
+                "{MONITOR}: taken away\n{}{DIRECTORY} stays, with what was measured\n",
+                units.collect::<String>()
+            )
+        }),
     }
 }
 
 /// Of which kind `name` is.
-fn found(name: &str, globals: &Globals) -> Result<Kind, CliError> {
-    let (sys, never) = (Sys::host(), AtomicBool::new(false));
-    // One that cannot be read is told by whoever takes it away.
-    let is_array = keeping::with(globals, &never, |keeper| Ok(!matches!(keeper.record(name), Ok(None))))
-        .map_err(CliError::failed)?;
-    let exports = export::with(globals, &never, |exporter| exporter.list());
-    let is_export = exports.as_ref().is_ok_and(|exports| exports.iter().any(|export| export.name == name));
-    let is_monitor = name == MONITOR && monitor::is_installed(&sys);
-    let kinds = [
-        (Kind::Array, is_array),
-        (Kind::Attached, attach::is_recorded(&sys, name)),
-        (Kind::Export, is_export),
-        (Kind::Monitor, is_monitor),
-    ];
-    let kinds: Vec<Kind> = kinds.into_iter().filter_map(|(kind, is)| is.then_some(kind)).collect();
+fn found(name: &str) -> Result<Kind, CliError> {
+    let all = recorded(&Sys::host());
+    let kinds: Vec<Kind> = all.iter().filter(|(_, known)| known == name).map(|(kind, _)| *kind).collect();
     match kinds.as_slice() {
         [kind] => Ok(*kind),
         [] => {
-            let records =
-                keeping::with(globals, &never, |keeper| Ok(keeper.records())).map_err(CliError::failed)?;
-            let mut names: Vec<String> =
-                records.into_iter().flatten().map(|record| record.desired.name).collect();
-            names.extend(exports?.into_iter().map(|export| export.name));
+            let names: Vec<&str> = all.iter().map(|(_, name)| name.as_str()).collect();
             let there = match names.as_slice() {
                 [] => String::new(),
                 names => format!(", among them {}", names.join(", ")),
@@ -139,15 +112,6 @@ fn found(name: &str, globals: &Globals) -> Result<Kind, CliError> {
     }
 }
 
-/// What would be done, step by step, where no file is changed.
-fn planned(args: &UndoArgs, globals: &Globals, kind: Kind, steps: &[String]) -> Result<ExitCode, CliError> {
-    let value = json!({
-        "schema": "ebbtide.undo-plan/1", "name": args.name, "kind": kind.name(), "steps": steps, "files": [], "after": [], "notes": [],
-    });
-    let text = format!("{}, to be taken away:\n{}", args.name, keeping::numbered(steps));
-    views::answer(globals.json, &value, &text)
-}
-
 /// What was done; `text` says it for people.
 fn undone(
     args: &UndoArgs,
@@ -164,11 +128,9 @@ fn undone(
 fn array(args: &UndoArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let control = signals::stoppable(globals.quiet)?;
     let name = &args.name;
-    keeping::with(globals, &control.stop, |keeper| status::must_answer(keeper, name))
-        .map_err(CliError::failed)?;
+    keeping::with(globals, &control.stop, |keeper| status::must_answer(keeper, name))?;
     if args.dry_run {
-        let planned = keeping::with(globals, &control.stop, |keeper| keeper.plan_undo(name, args.destroy))
-            .map_err(CliError::failed)?;
+        let planned = keeping::with(globals, &control.stop, |keeper| keeper.plan_undo(name, args.destroy))?;
         let value = json!({
             "schema": "ebbtide.undo-plan/1",
             "name": name,
@@ -182,8 +144,7 @@ fn array(args: &UndoArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         let text = format!("{name}, to be taken away:\n{}{notes}", keeping::changes(&planned));
         return views::answer(globals.json, &value, &text);
     }
-    let done = keeping::with(globals, &control.stop, |keeper| keeper.undo(name, args.destroy))
-        .map_err(CliError::failed)?;
+    let done = keeping::with(globals, &control.stop, |keeper| keeper.undo(name, args.destroy))?;
     let (steps, files) = (done.steps as u64, done.files as u64);
     let is_nothing = !done.was_begun && steps == 0 && files == 0;
     let mut text = match is_nothing {
@@ -199,47 +160,26 @@ fn array(args: &UndoArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     undone(args, globals, Kind::Array, &done.left, text)
 }
 
-fn attached(args: &UndoArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+/// Takes away what the engine has made; `said` says for people what is gone.
+fn of_kind<P: Plan>(
+    args: &UndoArgs,
+    globals: &Globals,
+    said: impl Fn(&Record<P>) -> String,
+) -> Result<ExitCode, CliError> {
     let control = signals::stoppable(globals.quiet)?;
-    let real = Real::at(&Sys::host());
-    let name = &args.name;
+    let (name, kind) = (&args.name, P::KIND);
     if args.dry_run {
-        let steps = attaching::with(globals, &real, &control.stop, false, |keeper| keeper.plan_detach(name))?;
-        return planned(args, globals, Kind::Attached, &steps);
+        let steps = keeping::on_host(globals, &ThisHost, &control.stop, false, |context| {
+            Engine::<P>::new(context).plan_undo(name)
+        })?;
+        let value = json!({
+            "schema": "ebbtide.undo-plan/1", "name": name, "kind": kind.name(), "steps": steps, "files": [], "after": [], "notes": [],
+        });
+        let text = format!("{name}, to be taken away:\n{}", keeping::numbered(&steps));
+        return views::answer(globals.json, &value, &text);
     }
-    let left = attaching::with(globals, &real, &control.stop, true, |keeper| keeper.detach(name))?;
-    undone(args, globals, Kind::Attached, &left, format!("{name}: detached\n"))
-}
-
-fn exported(args: &UndoArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    let control = signals::stoppable(globals.quiet)?;
-    let name = &args.name;
-    if args.dry_run {
-        let steps = export::with(globals, &control.stop, |exporter| exporter.plan_remove(name))?;
-        return planned(args, globals, Kind::Export, &steps);
-    }
-    let gone = export::with(globals, &control.stop, |exporter| exporter.remove(name, args.force))?;
-    let text = format!("{name}: {} is not exported any more\n", gone.device.shown());
-    undone(args, globals, Kind::Export, &[], text)
-}
-
-fn monitor(args: &UndoArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    let control = signals::stoppable(globals.quiet)?;
-    if args.dry_run {
-        let units = keeping::with(globals, &control.stop, |keeper| keeper.monitor_units());
-        let units = units.map_err(CliError::failed)?;
-        let steps: Vec<String> =
-            units.iter().rev().map(|unit| format!("remove {}", unit.path.shown())).collect();
-        return planned(args, globals, Kind::Monitor, &steps);
-    }
-    let gone =
-        keeping::with(globals, &control.stop, |keeper| keeper.remove_monitor()).map_err(CliError::failed)?;
-    let text = match gone.as_slice() {
-        [] => "nothing to take away: no monitor is installed on this host\n".to_owned(),
-        gone => {
-            let lines: String = gone.iter().map(|path| format!("  {path}\n")).collect();
-            format!("{MONITOR}: taken away\n{lines}{DIRECTORY} stays, with what was measured\n")
-        }
-    };
-    undone(args, globals, Kind::Monitor, &[], text)
+    let (gone, left) = keeping::on_host(globals, &ThisHost, &control.stop, true, |context| {
+        Engine::<P>::new(context).undo(name, args.force)
+    })?;
+    undone(args, globals, kind, &left, said(&gone))
 }

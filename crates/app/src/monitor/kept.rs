@@ -4,7 +4,7 @@ use crate::cli::globals::Globals;
 use crate::error::CliError;
 use ebbtide_door::configuration::{self, Configured};
 use ebbtide_door::read::{self, ReadError};
-use ebbtide_host::build::lasting::monitor::is_installed;
+use ebbtide_host::monitor::is_installed;
 use ebbtide_host::sys::Sys;
 use ebbtide_model::shown::Shown;
 use ebbtide_provision::monitor::{PAUSE, STORE};

@@ -111,7 +111,7 @@ go records-mounted mountpoint /data; go records-away undo --destroy
         ("unknown-undo", "1", "there is no nosuch"),
         ("unknown-dry", "1", "there is no nosuch"),
         ("unknown-attached", "1", "there is no nosuch"),
-        ("unknown-export", "1", "there is no export nosuch"),
+        ("unknown-export", "1", "there is no nosuch"),
         ("newer", "1", "it was written by a newer ebb"),
         ("records-mounted", "0", "is a mountpoint"),
         ("records-away", "0", "taken away"),

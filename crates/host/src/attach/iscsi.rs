@@ -3,9 +3,10 @@
 //!
 //! The secret goes into the node record's file, which root alone may read, and never into the arguments of `iscsiadm`.
 
-use super::{Attacher, Failure, waiting};
+use super::{Attachments, waiting};
 use crate::build::BuildError;
 use crate::command::Shown as Line;
+use crate::made::Failure;
 use crate::sys::{self, Sys};
 use ebbtide_door::{own, read};
 use ebbtide_provision::attached::Record;
@@ -85,7 +86,7 @@ fn with_settings(text: &str, settings: &[(&str, &str)]) -> String {
     lines.join("\n") + "\n"
 }
 
-impl Attacher<'_> {
+impl Attachments<'_> {
     /// Runs `iscsiadm` in node mode on the record's target and portal.
     fn node(&self, record: &Record, words: &[&str]) -> Result<Option<i32>, Failure> {
         let portal = portal(record);

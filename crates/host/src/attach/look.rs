@@ -1,16 +1,20 @@
 //! What there is of an attachment now.
 
-use super::{Attacher, Failure, RUNNING, Supervised, iscsi, nvme};
+use super::{Attachments, RUNNING, Supervised, iscsi, nvme};
 use crate::build::identity;
 use crate::build::lasting::machine;
+use crate::made::Failure;
 use crate::probe::tables;
 use crate::{at_work, sys};
 use ebbtide_door::own;
+use ebbtide_model::made::State;
 use ebbtide_model::plan::build::Mounted;
-use ebbtide_provision::attached::{Attached, Phase, Record, Since, Transport};
+use ebbtide_model::units::UnixTime;
+use ebbtide_provision::attached::{Attached, Record, Since, Transport};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-impl Attacher<'_> {
+impl Attachments<'_> {
     /// Whether the session of `record` works; nothing where there is none.
     pub(super) fn session_state(&self, record: &Record) -> Option<bool> {
         match record.transport {
@@ -101,7 +105,7 @@ impl Attacher<'_> {
         if let Some(error) = state.as_ref().filter(|_| supervised).and_then(|state| state.error.clone()) {
             troubles.push(error);
         }
-        if record.phase == Phase::Attached && session.is_some() {
+        if record.state == State::Made && session.is_some() {
             if record.encryption.is_some() && !matches!(self.mapping(&record.name), Ok(Some(_))) {
                 troubles.push(format!("/dev/mapper/{} is not open: {again}", record.name));
             }
@@ -121,7 +125,7 @@ impl Attacher<'_> {
         let seen = Since { there: session.is_some(), works, since };
         let at_work = at_work::ask(&self.sys, &self.place()).filter(|at_work| at_work.name == record.name);
         let lost = state.map(|state| state.lost);
-        Attached { at_work, ..Attached::of(record, seen, lost, troubles, self.around.now()) }
+        Attached { at_work, ..Attached::of(record, seen, lost, troubles, UnixTime::from(SystemTime::now())) }
     }
 
     /// How all attachments of this host are, and the records that cannot be read.

@@ -2,9 +2,10 @@
 //!
 //! Options are written to the kernel and not to a program's command line, where everybody could read the secret among them.
 
-use super::{Attacher, Failure, waiting};
+use super::{Attachments, waiting};
 use crate::build::lasting::machine;
 use crate::command::said;
+use crate::made::Failure;
 use crate::sys::{self, Sys};
 use ebbtide_model::observe::diskstats::NvmeName;
 use ebbtide_provision::attached::Record;
@@ -101,7 +102,7 @@ fn options(sys: &Sys, record: &Record, secret: Option<&str>) -> String {
     options
 }
 
-impl Attacher<'_> {
+impl Attachments<'_> {
     /// Has the kernel connect to the target of `record`.
     pub(super) fn nvme_connect(&self, record: &Record, secret: Option<&str>) -> Result<(), Failure> {
         if !self.sys.at(Path::new("/dev/nvme-fabrics")).exists()
@@ -117,7 +118,7 @@ impl Attacher<'_> {
         }
         let shown = options(&self.sys, record, None);
         (self.tell)(&format!("echo {shown} > /dev/nvme-fabrics"));
-        self.around.fabrics(&options(&self.sys, record, secret)).map(drop).map_err(|error| {
+        self.host.fabrics(&options(&self.sys, record, secret)).map(drop).map_err(|error| {
             // The kernel's log has the reason; the error is a number. EIO and ECONNREFUSED are what is seen.
             Failure::Refused(format!(
                 "the kernel cannot connect to {} at {}:{}: {error}; `dmesg` says why: a target that does not know {} (`--client`), another secret, nobody who listens there",
@@ -130,7 +131,7 @@ impl Attacher<'_> {
     pub(super) fn nvme_disconnect(&self, record: &Record) -> Result<bool, Failure> {
         let Some(controller) = find(&self.sys, record) else { return Ok(false) };
         (self.tell)(&format!("echo 1 > /sys/class/nvme/{}/delete_controller", controller.name));
-        self.around.delete_controller(&controller.name).map_err(|error| {
+        self.host.delete_controller(&self.sys, &controller.name).map_err(|error| {
             Failure::file(
                 &self.sys.sys.join("class/nvme").join(&controller.name).join("delete_controller"),
                 error,

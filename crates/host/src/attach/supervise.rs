@@ -3,16 +3,17 @@
 //! It holds a lock while it lives. Whoever takes the attachment away first writes that into its record, and then looks at the lock; this
 //! process takes the lock first and then looks at the record: so either it is seen and ended, or it sees that it is not wanted.
 
-use super::make::export_words;
-use super::{Failure, RECORDS, RUNNING, Real};
+use super::way::export_words;
+use super::{Attachments, RUNNING};
 use crate::command::Real as Programs;
-use crate::kept;
+use crate::made::{Context, Failure, ssh};
 use crate::ssh::{Forward, SSH, Ssh, last_lines};
 use crate::sys::Sys;
 use crate::sys::process::Process;
 use ebbtide_door::{Directory, own, read};
+use ebbtide_model::made::State;
 use ebbtide_model::units::UnixTime;
-use ebbtide_provision::attached::{Phase, Record, Tunnel};
+use ebbtide_provision::attached::{Record, Tunnel};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -65,7 +66,7 @@ impl Supervised {
 }
 
 /// The socket of the `ssh` of the attachment in `place`.
-pub(super) fn control(place: &Path) -> PathBuf {
+pub(crate) fn control(place: &Path) -> PathBuf {
     place.join("ssh")
 }
 
@@ -106,10 +107,10 @@ pub fn serve(sys: &Sys, name: &str, stop: &AtomicBool) -> Result<(), Failure> {
 impl Supervisor<'_> {
     /// The record, while it wants this connection.
     fn wanted(&self) -> Option<(Record, Tunnel)> {
-        let path = self.sys.root().join(RECORDS).join(format!("{}.json", self.name));
-        let record: Record = kept::record(self.sys, &path, Record::SCHEMA, 1 << 20).ok()??;
-        let wanted = matches!(record.phase, Phase::Attaching | Phase::Returning | Phase::Attached);
-        let tunnel = record.tunnel.clone().filter(|_| wanted)?;
+        let record = Context::quietly(self.sys, &Programs, |context| {
+            Attachments::new(context).record(self.name).ok().flatten()
+        })?;
+        let tunnel = record.tunnel.clone().filter(|_| record.state != State::Unmaking)?;
         Some((record, tunnel))
     }
 
@@ -248,15 +249,16 @@ impl Supervisor<'_> {
 /// bytes back over loopback (OpenSSH 9.2) 1% took 41 ms and more, and 0.18 ms after a session.
 fn open_session(sys: &Sys, record: &Record, tunnel: &Tunnel) -> Option<String> {
     // Where it cannot be opened, the volume is slower and nothing else.
-    let _ = Real::at(sys).ssh(record, tunnel).map(|ssh| ssh.run(&Programs, &["true"], b""));
+    let _ = ssh(sys, record, tunnel).map(|ssh| ssh.run(&Programs, &["true"], b""));
     None
 }
 
 /// Asks for the export again: a host that was booted meanwhile has none any more. What went wrong.
 fn export_again(sys: &Sys, record: &Record, tunnel: &Tunnel) -> Option<String> {
-    let real = Real::at(sys);
     let words = export_words(record, tunnel);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let done = real.keeper(&Programs, |keeper| keeper.far_json(record, tunnel, &words));
+    let done = Context::quietly(sys, &Programs, |context| {
+        Attachments::new(context).far_json(record, tunnel, &words)
+    });
     done.err().map(|error| error.to_string())
 }

@@ -64,9 +64,9 @@ pub enum BuildError {
         /// Whether it is only open in programs, which may be looking at it for a moment.
         passing: bool,
     },
-    /// What is left of an attachment could not be taken away.
+    /// What is left of something that was to stay could not be taken away.
     #[error("{name}: {what}")]
-    Attachment { name: String, what: String },
+    Made { name: String, what: String },
     /// The journal could not be written, without which nothing is done.
     #[error("{0}")]
     Journal(String),

@@ -1,8 +1,8 @@
 //! Whether what was built still stands, so that more may be set, mounted and run on it: asked by identity, as an undo would.
 
 use super::{BuildError, Builder, identity, lvm, mdadm, queue, undo};
-use crate::attach;
 use crate::command::Runner;
+use crate::made;
 use crate::sys::Sys;
 use ebbtide_model::plan::build::BuildUndo;
 use std::ops::Range;
@@ -30,7 +30,7 @@ fn stands(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<bool, Buil
         }
         BuildUndo::RestoreQueue { set, .. } => queue::get(sys, set)? == set.value,
         BuildUndo::RemoveDirectory(path) | BuildUndo::RemoveGroup(path) => sys.at(path).is_dir(),
-        BuildUndo::Detach { name, .. } => attach::is_recorded(sys, name),
+        BuildUndo::Unmake(thing) => made::recorded(sys).contains(&(thing.kind, thing.name.clone())),
         BuildUndo::StopMd { device, uuid, .. } => mdadm::is_at(runner, uuid, device)?,
         // They stand as long as the logical volume in them does, whose group has the run's name.
         BuildUndo::RemovePv { .. } | BuildUndo::RemoveVg { .. } => true,
@@ -45,6 +45,5 @@ fn stands(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<bool, Buil
                 && runner.run("cryptsetup", &["status", name])?.status == Some(0)
         }
         BuildUndo::Unmount { mountpoint, from } => undo::mounted(sys, mountpoint, from.as_ref())?.is_none(),
-        BuildUndo::RemoveExport(export) => crate::export::stands(sys, export),
     })
 }

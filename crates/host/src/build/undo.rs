@@ -1,16 +1,16 @@
 //! Puts one step back. Already gone is success; something else under the same name is left alone.
 
 use super::{BuildError, identity, insist, lvm, mdadm, queue, run};
-use crate::attach;
 use crate::command::Runner;
-use crate::export;
 use crate::judge;
+use crate::made::{self, Context};
 use crate::probe::tables::Mount;
 use crate::probe::{Content, Signature, foreign_data_over, signature, tables};
 use crate::sys::{self, Sys};
 use ebbtide_door::{own, read};
 use ebbtide_model::guard::{Reason, Refusal, RefusalKind};
 use ebbtide_model::journal::FileId;
+use ebbtide_model::made::Thing;
 use ebbtide_model::plan::build::{BuildUndo, MOUNTS, Mounted, Opened};
 use ebbtide_model::shown::{Shown, one_line};
 use rustix::fs::{SeekFrom, seek};
@@ -65,11 +65,7 @@ pub fn undo(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<Outcome,
         // Earlier versions of `ebb limit` made these.
         BuildUndo::RemoveGroup(path) => directory(sys, path, ebbtide_door::kernel::remove_group),
         BuildUndo::Unmount { mountpoint, from } => unmount(sys, runner, mountpoint, from.as_ref()),
-        BuildUndo::Detach { name, id } => {
-            let put_back = attach::Real::at(sys).keeper(runner, |keeper| keeper.put_back(name, id));
-            put_back.map_err(|error| BuildError::Attachment { name: name.clone(), what: error.to_string() })
-        }
-        BuildUndo::RemoveExport(undo) => export::put_back(sys, runner, undo),
+        BuildUndo::Unmake(thing) => unmake(sys, runner, thing, false),
     }
 }
 
@@ -95,9 +91,14 @@ pub fn foresee(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<Outco
             Ok(mounted(sys, mountpoint, from.as_ref())?.unwrap_or(Outcome::Done))
         }
         BuildUndo::RemoveDirectory(path) => directory(sys, path, own::is_empty),
-        BuildUndo::RemoveExport(undo) => export::foresee(sys, undo),
+        BuildUndo::Unmake(thing) => unmake(sys, runner, thing, true),
         _ => Ok(Outcome::Done),
     }
+}
+
+fn unmake(sys: &Sys, runner: &dyn Runner, thing: &Thing, would: bool) -> Result<Outcome, BuildError> {
+    let done = Context::quietly(sys, runner, |context| made::clean_up(context, thing, would));
+    done.map_err(|error| BuildError::Made { name: thing.name.clone(), what: error.to_string() })
 }
 
 /// What the device carries; nothing where it is gone.

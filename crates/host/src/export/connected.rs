@@ -1,6 +1,6 @@
 //! Whether an initiator is connected to an export.
 
-use super::error::ExportError;
+use crate::made::Failure;
 use crate::sys::{self, Sys};
 use ebbtide_model::export::{CONFIG, Export, Listen, Transport};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -19,7 +19,7 @@ pub(super) fn to(sys: &Sys, export: &Export, all: &[Export]) -> Option<bool> {
 }
 
 /// Refuses where somebody is connected to `export`, or may be.
-pub(super) fn refuse(sys: &Sys, export: &Export, all: &[Export]) -> Result<(), ExportError> {
+pub(super) fn refuse(sys: &Sys, export: &Export, all: &[Export]) -> Result<(), Failure> {
     let what = match to(sys, export, all) {
         Some(false) => return Ok(()),
         Some(true) => format!("{} is connected", export.client),
@@ -29,7 +29,10 @@ pub(super) fn refuse(sys: &Sys, export: &Export, all: &[Export]) -> Result<(), E
             sharing(export, all).join(", ")
         ),
     };
-    Err(ExportError::Connected { name: export.name.clone(), what })
+    Err(Failure::Refused(format!(
+        "{} is in use: {what}; disconnect there first (`ebb undo`), or say --force, which breaks the connection",
+        export.name
+    )))
 }
 
 /// Other exports at the same port.

@@ -1,49 +1,94 @@
 //! Volumes given to other hosts by the kernel's own targets, nvmet (NVMe over TCP) and LIO (iSCSI).
 //!
-//! What is exported is opened at the door and judged as what is written; the kernel is told step by step what [`steps`] says, after the
-//! journal was. The record ([`Export`]) is on disk before the first step and says when the last was done: what is not whole is taken away
-//! by the same run, or by `ebb cleanup` after a kill. What the host exports by now, `ebb` or anybody, is in the [`graph`](crate::graph).
+//! An export is two resources: what the kernel has of it ([`target`]), and the unit that brings it back at boot. What is exported is opened at the
+//! door and judged as what is written. What the host exports by now, `ebb` or anybody, is in the [`graph`](crate::graph).
 
-mod config;
 mod connected;
-mod error;
-mod place;
-mod records;
 mod secret;
 mod source;
-mod taking;
+mod target;
 #[cfg(test)]
 mod tests;
 
-mod unit;
-
-pub use config::{ConfigFs, Kernel};
-pub use error::ExportError;
-pub use records::RECORDS;
-pub use taking::{foresee, put_back, stands};
-
 use crate::build::run;
-use crate::command::Runner;
-use crate::judge;
-use crate::sys::Sys;
-use ebbtide_door::own::Locked;
-use ebbtide_door::{Claim, Lent, config as configfs};
+use crate::made::{Engine, Failure, Now, Plan, Resource, Resources, Units};
+use crate::sys::{self, Sys};
+use ebbtide_door::{config as configfs, own};
 use ebbtide_model::export::{
-    Action, CONFIG, Export, Listen, Phase, Step, Transport, default_name, steps, target,
+    CONFIG, Export, Exporting, Listen, Step, Transport, default_name, target as target_name,
 };
-use ebbtide_model::guard::WriteRequest;
-use ebbtide_model::journal::{Entry, Journal};
-use ebbtide_model::plan::build::{BuildUndo, Identity};
+use ebbtide_model::made::{Record, State};
+use ebbtide_model::plan::build::Identity;
 use ebbtide_model::shown::Shown;
-use ebbtide_provision::export::{Exported, unit_path};
-use source::{Located, Opened};
+use ebbtide_provision::export::{ExportUnit, Exported, program_of, unit_name, unit_path};
+use source::Located;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use taking::{Taking, is_left};
+use target::Target;
 
-/// The number that the only step has in its journal.
-const STEP: u64 = 0;
+/// How long another `ebb` that changes exports is waited for: several clients may come at once.
+const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 20 });
+/// The same at boot, when all persistent ones come back at once.
+const PATIENCE_AT_BOOT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 150 });
+/// What tells this host's exports from those of others, made with the first of them.
+const HOST: &str = "host";
+
+/// Makes, lists and takes away the exports of a host.
+pub type Exports<'a> = Engine<'a, Exporting>;
+
+impl Plan for Exporting {
+    const RECORDS: &'static str = "var/lib/ebbtide/exports";
+    const RESOURCES: Resources<Exporting> = &[("target", &Target), ("unit", &Unit)];
+    const PATIENCE: Duration = PATIENCE;
+
+    fn may_unmake(on: &Exports<'_>, export: &mut Export, force: bool) -> Result<(), Failure> {
+        match on.is_running(export) && !force {
+            true => connected::refuse(&on.sys, export, &on.all()?),
+            false => Ok(()),
+        }
+    }
+}
+
+/// What brings it back at boot.
+struct Unit;
+
+impl Unit {
+    fn of(export: &Export) -> Units {
+        let unit = ExportUnit {
+            name: &export.name,
+            program: export.program.as_deref().unwrap_or(Path::new("")),
+            file: Some(export.device.as_path()).filter(|device| !device.starts_with("/dev")),
+            is_local: export.address.is_loopback(),
+        };
+        let name = unit_name(&export.name);
+        Units { parts: vec![unit.part()], enabled: name.clone(), is_started: false, fails: name }
+    }
+}
+
+impl Resource<Exporting> for Unit {
+    fn state(&self, on: &Exports<'_>, export: &mut Export) -> Result<Now, Failure> {
+        Ok(match (export.persistent, on.has_systemd()) {
+            (false, _) => Now::Stands,
+            (true, true) => Unit::of(export).state(on)?,
+            (true, false) => Now::Others(
+                "systemd does not run this host: leave out --persistent, and export it anew after a boot"
+                    .to_owned(),
+            ),
+        })
+    }
+
+    fn make(&self, on: &Exports<'_>, export: &mut Export) -> Result<(), Failure> {
+        Unit::of(export).make(on)
+    }
+
+    fn unmake(&self, on: &Exports<'_>, export: &Export, _: &mut Vec<String>) -> Result<(), Failure> {
+        Unit::of(export).unmake(on)
+    }
+
+    fn unmaking(&self, on: &Exports<'_>, export: &Export) -> Vec<String> {
+        Unit::of(export).unmaking(on)
+    }
+}
 
 /// What is to be exported, for whom and how.
 #[derive(Debug, Clone)]
@@ -77,58 +122,64 @@ pub struct Done {
     pub warnings: Vec<String>,
 }
 
-/// Makes, lists and takes away the exports of a host.
-pub struct Exporter<'a> {
-    /// The host's file trees.
-    pub sys: Sys,
-    /// Where the kernel is told.
-    pub config: &'a dyn ConfigFs,
-    /// Runs programs.
-    pub runner: &'a dyn Runner,
-    /// Where each change is announced.
-    pub journal: &'a dyn Journal,
-    /// The run, as its journal is called.
-    pub run: &'a str,
-    /// Told of each thing as it is done.
-    pub tell: &'a dyn Fn(&str),
-    /// Ends it before the next step.
-    pub stop: &'a AtomicBool,
-    /// Called between any two changes: tests end everything there, as a kill would.
-    pub boundary: &'a dyn Fn(),
+/// What there is of what is wanted already.
+enum There {
+    Running(Export),
+    /// It was whole, and after a boot the kernel has nothing of it.
+    Whole(Export),
+    /// What a killed run left.
+    Half(Export),
 }
 
-impl Exporter<'_> {
+impl Exports<'_> {
     /// Exports `wanted`; where it is exported like that already, nothing is done.
     ///
     /// # Errors
     /// Why it must not be exported, or what failed; nothing is left of it then.
-    pub fn export(&self, wanted: &Wanted) -> Result<Done, ExportError> {
-        self.export_within(wanted, records::PATIENCE)
+    pub fn export(&self, wanted: &Wanted) -> Result<Done, Failure> {
+        self.export_within(wanted, PATIENCE)
     }
 
     /// The same, where another `ebb` is waited for so long.
-    fn export_within(&self, wanted: &Wanted, patience: Duration) -> Result<Done, ExportError> {
+    fn export_within(&self, wanted: &Wanted, patience: Duration) -> Result<Done, Failure> {
         self.may(wanted.transport)?;
-        let lock = records::lock(&self.sys, patience)?;
-        self.make(wanted, &lock)
+        let _lock = self.lock("ebb export", wanted.name.as_deref().unwrap_or("a volume"), patience)?;
+        let located = source::locate(&self.sys, &wanted.source)?;
+        let mut export = self.draft(wanted, &located, &self.host_name()?)?;
+        let warnings = source::warnings(&self.sys, &located, &export);
+        for there in self.there(&export)? {
+            match there {
+                There::Running(export) => return Ok(Done { export, made: false, warnings }),
+                There::Half(mut half) => self.unmake(&mut half).map(drop)?,
+                There::Whole(whole) => {
+                    let Exporting { source, carries, program, .. } = export.of;
+                    export = whole;
+                    (export.source, export.carries, export.program) = (source, carries, program);
+                }
+            }
+        }
+        self.check_other_secrets(&export, self.secret(&export)?.as_deref())?;
+        self.forget_stale(&export)?;
+        self.make(&mut export)?;
+        Ok(Done { export, made: true, warnings })
     }
 
     /// What [`export`](Self::export) would tell the kernel; nothing where it is exported like that already. Changes nothing.
     ///
     /// # Errors
     /// As there.
-    pub fn plan(&self, wanted: &Wanted) -> Result<(Export, Vec<Step>), ExportError> {
+    pub fn plan(&self, wanted: &Wanted) -> Result<(Export, Vec<Step>), Failure> {
         let located = source::locate(&self.sys, &wanted.source)?;
-        let mut export = self.draft(wanted, &located, &records::known_host(&self.sys))?;
-        if let Some(there) = self.there(&export)? {
-            return Ok((there, Vec::new()));
+        let host = sys::word(&self.place().join(HOST)).unwrap_or_else(|| "HOST".to_owned());
+        let mut export = self.draft(wanted, &located, &host)?;
+        for there in self.there(&export)? {
+            if let There::Running(there) = there {
+                return Ok((there, Vec::new()));
+            }
         }
-        let secret = self.secret(&export)?;
-        self.check_other_secrets(&export, secret.as_deref())?;
+        self.check_other_secrets(&export, self.secret(&export)?.as_deref())?;
         let opened = source::open(&self.sys, &located, wanted.carries.as_deref())?;
-        export.bytes = opened.bytes;
-        let placed = self.placed(&export, opened.source.path())?;
-        let steps = steps(&export, &opened.source, &placed);
+        let steps = self.steps(&mut export, &opened)?;
         Ok((export, steps))
     }
 
@@ -136,8 +187,8 @@ impl Exporter<'_> {
     ///
     /// # Errors
     /// When a record cannot be read.
-    pub fn list(&self) -> Result<Vec<Exported>, ExportError> {
-        let all = records::all(&self.sys)?;
+    pub fn list(&self) -> Result<Vec<Exported>, Failure> {
+        let all = self.all()?;
         let now = all.iter().map(|export| {
             let running = self.is_running(export);
             let connected = if running { connected::to(&self.sys, export, &all) } else { Some(false) };
@@ -146,70 +197,24 @@ impl Exporter<'_> {
         Ok(now.collect())
     }
 
-    /// What taking the export `name` away would remove from the kernel and the host's files, in words.
-    ///
-    /// # Errors
-    /// When there is no such export.
-    pub fn plan_remove(&self, name: &str) -> Result<Vec<String>, ExportError> {
-        let export = self.known(name)?;
-        let mut files = Vec::new();
-        if export.persistent {
-            files.push(unit_path(name));
-        }
-        if is_left(&self.sys, &export) {
-            files.extend(export.paths.iter().rev().filter(|path| !export.shared.contains(path)).cloned());
-        }
-        files.retain(|path| self.sys.at(path).symlink_metadata().is_ok());
-        Ok(files.iter().map(|path| format!("remove {}", path.shown())).collect())
-    }
-
-    /// The record of the export `name`.
-    fn known(&self, name: &str) -> Result<Export, ExportError> {
-        match records::of(&self.sys, name)? {
-            Some(export) => Ok(export),
-            None => self.unknown(name),
-        }
-    }
-
-    /// That there is no export `name`, and which there are.
-    fn unknown<T>(&self, name: &str) -> Result<T, ExportError> {
-        let names = records::all(&self.sys)?.into_iter().map(|export| export.name).collect();
-        Err(ExportError::Unknown { name: name.to_owned(), names })
-    }
-
-    /// Takes the export `name` away; `force` also where an initiator is connected.
-    ///
-    /// # Errors
-    /// When there is none, somebody is connected, or the kernel does not let go.
-    pub fn remove(&self, name: &str, force: bool) -> Result<Export, ExportError> {
-        let _lock = records::lock(&self.sys, records::PATIENCE)?;
-        let mut export = self.known(name)?;
-        if !force && self.is_running(&export) {
-            connected::refuse(&self.sys, &export, &records::all(&self.sys)?)?;
-        }
-        let undo = export.undo(self.run);
-        self.journal.write(&Entry::Step { number: STEP, undo: BuildUndo::RemoveExport(undo.clone()) })?;
-        (self.boundary)();
-        self.run.clone_into(&mut export.run);
-        export.phase = Phase::Removing;
-        records::write(&self.sys, &export)?;
-        (self.boundary)();
-        self.taking().take(&undo, &export)?;
-        self.journal.write(&Entry::Undone(STEP))?;
-        Ok(export)
+    fn all(&self) -> Result<Vec<Export>, Failure> {
+        self.records().into_iter().collect()
     }
 
     /// Brings the export `name` back after a boot, as its record says.
     ///
     /// # Errors
     /// As [`export`](Self::export); when there is no such export.
-    pub fn start(&self, name: &str) -> Result<Done, ExportError> {
+    pub fn start(&self, name: &str) -> Result<Done, Failure> {
         let export = self.known(name)?;
-        if export.phase == Phase::Removing {
-            return self.unknown(name);
+        if export.state == State::Unmaking {
+            return Err(Failure::Refused(format!(
+                "{name} is not brought back: `ebb undo {name}` was ended before it was done; run it again"
+            )));
         }
         source::wait_for(self.runner, &export.device)?;
-        let program = self.unit_program(name);
+        let of_unit = || program_of(&self.text(&unit_path(name)).ok()??);
+        let program = export.program.clone().or_else(of_unit);
         let wanted = Wanted {
             source: export.device.clone(),
             carries: None,
@@ -220,58 +225,11 @@ impl Exporter<'_> {
             listen: export.listen(),
             persistent: program.filter(|_| export.persistent),
         };
-        self.export_within(&wanted, records::PATIENCE_AT_BOOT)
-    }
-
-    fn make(&self, wanted: &Wanted, _lock: &Locked) -> Result<Done, ExportError> {
-        let located = source::locate(&self.sys, &wanted.source)?;
-        let host = records::host(&self.sys)?;
-        let mut export = self.draft(wanted, &located, &host)?;
-        let warnings = source::warnings(&self.sys, &located, &export);
-        if let Some(there) = self.there(&export)? {
-            return Ok(Done { export: there, made: false, warnings });
-        }
-        let secret = self.secret(&export)?;
-        self.check_other_secrets(&export, secret.as_deref())?;
-        let opened = source::open(&self.sys, &located, wanted.carries.as_deref())?;
-        self.forget_stale(&export)?;
-        export.bytes = opened.bytes;
-        let placed = self.placed(&export, opened.source.path())?;
-        let steps = steps(&export, &opened.source, &placed);
-        self.note_paths(&mut export, &steps)?;
-        let undo = export.undo(self.run);
-        self.journal.write(&Entry::Step { number: STEP, undo: BuildUndo::RemoveExport(undo.clone()) })?;
-        (self.boundary)();
-        let made = records::write(&self.sys, &export)
-            .and_then(|()| self.carry_out(&steps, opened, secret.as_deref(), export.transport))
-            .and_then(|()| match &wanted.persistent {
-                Some(program) => self.install_unit(&export, program),
-                None => Ok(()),
-            })
-            .and_then(|()| {
-                export.phase = Phase::Exported;
-                records::write(&self.sys, &export)
-            });
-        if let Err(error) = made {
-            return Err(match self.taking().take(&undo, &export) {
-                Ok(()) => {
-                    self.journal.write(&Entry::Undone(STEP))?;
-                    error
-                }
-                Err(left) => ExportError::Both { made: Box::new(error), taken: Box::new(left) },
-            });
-        }
-        (self.boundary)();
-        self.journal.write(&Entry::Stays(STEP))?;
-        Ok(Done { export, made: true, warnings })
-    }
-
-    fn taking(&self) -> Taking<'_> {
-        Taking { sys: &self.sys, config: self.config, runner: self.runner, boundary: self.boundary }
+        self.export_within(&wanted, PATIENCE_AT_BOOT)
     }
 
     /// Whether this kernel can export by `transport` at all: its modules are loaded, its configfs is there. Both stay.
-    fn may(&self, transport: Transport) -> Result<(), ExportError> {
+    fn may(&self, transport: Transport) -> Result<(), Failure> {
         let (modules, object): (&[&str], &str) = match transport {
             Transport::NvmeTcp => (&["nvmet", "nvmet-tcp"], "nvmet"),
             Transport::Iscsi => {
@@ -281,9 +239,10 @@ impl Exporter<'_> {
         for module in modules {
             let loaded = self.sys.sys.join("module").join(module.replace('-', "_"));
             if !loaded.exists() {
-                run(self.runner, "modprobe", &[module]).map_err(|error| ExportError::NoModule {
-                    module: (*module).to_owned(),
-                    why: error.to_string(),
+                run(self.runner, "modprobe", &[module]).map_err(|why| {
+                    Failure::Refused(format!(
+                        "the kernel has no {module}: {why}; install the modules of the running kernel (`uname -r`)"
+                    ))
                 })?;
             }
         }
@@ -293,12 +252,14 @@ impl Exporter<'_> {
         }
         match config.join(object).is_dir() {
             true => Ok(()),
-            false => Err(ExportError::NoTarget { transport }),
+            false => Err(Failure::Refused(format!(
+                "the kernel's target for {transport} is not in /sys/kernel/config: mount it with `mount -t configfs configfs /sys/kernel/config`"
+            ))),
         }
     }
 
     /// The record of `wanted`, with nothing made yet.
-    fn draft(&self, wanted: &Wanted, located: &Located, host: &str) -> Result<Export, ExportError> {
+    fn draft(&self, wanted: &Wanted, located: &Located, host: &str) -> Result<Export, Failure> {
         let name = match &wanted.name {
             Some(name) => name.clone(),
             None => self.name_of(&wanted.source, located)?,
@@ -310,14 +271,10 @@ impl Exporter<'_> {
         // Another device under the same name has another target: an initiator that comes back (iSCSI's asks no more than the name) would go on
         // writing to it what was meant for this one.
         let uuid = Identity::new(&device, 0, &name).uuid();
-        let target = target(wanted.transport, &format!("{host}-{}", &uuid[..8]), &name);
+        let target = target_name(wanted.transport, &format!("{host}-{}", &uuid[..8]), &name);
         let uuid = Identity::new(&format!("{host}/{device}"), 0, &name).uuid();
-        Ok(Export {
-            schema: Export::SCHEMA.to_owned(),
-            phase: Phase::Making,
-            run: self.run.to_owned(),
-            boot: records::boot(&self.sys),
-            name,
+        let of = Exporting {
+            boot: boot(&self.sys),
             transport: wanted.transport,
             address: wanted.listen.address,
             port: wanted.listen.port,
@@ -325,129 +282,101 @@ impl Exporter<'_> {
             client: wanted.client.clone(),
             secret: wanted.secret.as_deref().map(source::absolute).transpose()?,
             device: located.device.clone(),
-            id: located.id.clone(),
+            stable_id: located.id.clone(),
             bytes: 0,
             persistent: wanted.persistent.is_some(),
+            program: wanted.persistent.clone(),
+            source: wanted.source.clone(),
+            carries: wanted.carries.clone(),
             uuid,
             paths: Vec::new(),
             shared: Vec::new(),
-        })
+        };
+        Ok(Record::new(&name, self.draw(), of))
     }
 
     /// What the export of `source` is called where nobody says: what it is called already, or after the source.
-    fn name_of(&self, source: &Path, located: &Located) -> Result<String, ExportError> {
-        let known = records::all(&self.sys)?.into_iter().find(|export| export.device == located.device);
-        known
-            .map(|export| export.name)
-            .or_else(|| default_name(source))
-            .ok_or_else(|| ExportError::NoName(source.to_owned()))
+    fn name_of(&self, source: &Path, located: &Located) -> Result<String, Failure> {
+        let known = self.all()?.into_iter().find(|export| export.device == located.device);
+        known.map(|export| export.name).or_else(|| default_name(source)).ok_or_else(|| {
+            let source = source.shown();
+            Failure::Usage(format!(
+                "no export can be called after {source}: say what it is to be called with --name"
+            ))
+        })
     }
 
-    /// The export that is there already as `wanted` says; nothing where none is there.
-    fn there(&self, wanted: &Export) -> Result<Option<Export>, ExportError> {
-        let all = records::all(&self.sys)?;
-        let is_it = |export: &&Export| export.name == wanted.name || export.device == wanted.device;
-        for export in all.iter().filter(is_it) {
-            let running = self.is_running(export);
-            let mut differences = export.differences(wanted);
-            // After another boot nothing is left of what a killed run had made but the record and, as wanted, the unit.
-            let is_over =
-                export.boot != records::boot(&self.sys) && (differences.is_empty() || !export.persistent);
-            if export.phase != Phase::Exported && !is_over {
-                return Err(ExportError::Unfinished { name: export.name.clone() });
+    /// What is there of what is `wanted`, under its name or of its device.
+    fn there(&self, wanted: &Export) -> Result<Vec<There>, Failure> {
+        let mut there = Vec::new();
+        let is_it = |export: &Export| export.name == wanted.name || export.device == wanted.device;
+        for export in self.all()?.into_iter().filter(is_it) {
+            if export.state == State::Unmaking || !export.whole {
+                there.push(There::Half(export));
+                continue;
             }
-            if differences.is_empty() && running && !self.has_secret(export)? {
+            let name = &export.name;
+            let running = self.is_running(&export);
+            let mut differences = export.differences(wanted);
+            if differences.is_empty() && running && !self.has_secret(&export)? {
                 differences.push("the secret in its file is not the one that is asked for".to_owned());
             }
             if !differences.is_empty() && (running || export.persistent) {
-                return Err(ExportError::Otherwise { name: export.name.clone(), differences });
+                return Err(Failure::Refused(format!(
+                    "it is exported already as {name}, in another way: {}; write the same, or `ebb undo {name}` first",
+                    differences.join("; ")
+                )));
             }
-            if differences.is_empty() && running {
-                return Ok(Some(export.clone()));
+            // A part of it was taken out of the kernel by hand.
+            if Target.state(self, &mut export.clone())? == Now::Partly {
+                connected::refuse(&self.sys, &export, &self.all()?)?;
             }
-            if !running && taking::is_left(&self.sys, export) {
-                return Err(ExportError::Half { name: export.name.clone() });
+            match differences.is_empty() {
+                true if running => there.push(There::Running(export)),
+                true => there.push(There::Whole(export)),
+                // What does not come back by itself is no reason against another one.
+                false => {}
             }
         }
-        Ok(None)
+        Ok(there)
     }
 
     /// Forgets what the same device was exported as before a boot, by another name.
-    fn forget_stale(&self, wanted: &Export) -> Result<(), ExportError> {
-        let is_stale = |export: &Export| {
+    fn forget_stale(&self, wanted: &Export) -> Result<(), Failure> {
+        let is_stale = |export: &&Export| {
             export.device == wanted.device
                 && export.name != wanted.name
-                && export.boot != wanted.boot
+                && export.boot != boot(&self.sys)
                 && !export.persistent
         };
-        let all = records::all(&self.sys)?;
-        all.iter()
-            .filter(|export| is_stale(export))
-            .try_for_each(|stale| records::forget(&self.sys, &stale.name))
+        self.all()?.iter().filter(is_stale).try_for_each(|stale| self.forget(&stale.name))
     }
 
     /// Whether the kernel has `export`, all of it.
     fn is_running(&self, export: &Export) -> bool {
-        export.phase == Phase::Exported
-            && export.boot == records::boot(&self.sys)
-            && !export.paths.is_empty()
-            && export.paths.iter().all(|path| self.sys.at(path).symlink_metadata().is_ok())
+        export.state == State::Made && Target.state(self, &mut export.clone()) == Ok(Now::Stands)
     }
 
-    fn carry_out(
-        &self,
-        steps: &[Step],
-        opened: Opened<'_>,
-        secret: Option<&str>,
-        transport: Transport,
-    ) -> Result<(), ExportError> {
-        let mut held = Some(opened.claim);
-        let mut _lent: Option<Lent> = None;
-        for step in steps {
-            (self.boundary)();
-            if self.stop.load(Ordering::Relaxed) {
-                return Err(ExportError::Stopped);
-            }
-            (self.tell)(&step.to_string());
-            let fail = |path: &Path| {
-                let path = path.to_owned();
-                move |error: std::io::Error| ExportError::Kernel { path, what: error.to_string() }
-            };
-            let place = |path: &Path| self.sys.at(path);
-            match &step.action {
-                Action::Make(path) => self.config.make(&place(path)).map_err(fail(path))?,
-                Action::Link(target, path) => {
-                    self.config.link(&place(target), &place(path)).map_err(fail(path))?;
-                }
-                Action::Set(path, value) => {
-                    self.config.set(&place(path), value.as_bytes()).map_err(fail(path))?;
-                }
-                Action::SetSecret(path) if transport == Transport::NvmeTcp && !place(path).exists() => {
-                    return Err(ExportError::NoDhChap);
-                }
-                Action::SetSecret(path) => {
-                    let secret = secret.unwrap_or_default();
-                    self.config.set(&place(path), secret.as_bytes()).map_err(fail(path))?;
-                }
-                Action::Open(path) => {
-                    // LIO claims a device for itself, nvmet does not: what it opens is held by this program until it has.
-                    if transport == Transport::Iscsi
-                        && let Some(claim) = held.take_if(|claim| claim.device().is_some())
-                    {
-                        _lent = Some(self.lend(claim, &opened.request)?);
-                    }
-                    self.config.set(&place(path), b"1").map_err(fail(path))?;
-                }
-            }
+    /// What targets of this host are called after: its name, and signs that no other host has.
+    fn host_name(&self) -> Result<String, Failure> {
+        let path = self.place().join(HOST);
+        if let Some(host) = sys::word(&path) {
+            return Ok(host);
         }
-        (self.boundary)();
-        Ok(())
+        let random = self.draw();
+        let random = random.split('-').next().filter(|random| !random.is_empty()).unwrap_or("0");
+        let name =
+            sys::word(&self.sys.proc.join("sys/kernel/hostname")).unwrap_or_default().to_ascii_lowercase();
+        let name: String = name.split('.').next().unwrap_or_default().chars().take(40).collect();
+        let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        let host = format!("{name}-{random}");
+        let host = host.trim_start_matches('-').to_owned();
+        own::replace(&path, format!("{host}\n").as_bytes()).map_err(|error| Failure::file(&path, error))?;
+        Ok(host)
     }
+}
 
-    /// Lets the kernel at what was claimed, judged once more.
-    fn lend(&self, claim: Claim, request: &WriteRequest<'_>) -> Result<Lent, ExportError> {
-        let lent = claim.lend().map_err(|error| ExportError::file(request.path, error))?;
-        judge::door().recheck(&[(&lent, *request)]).map_err(|(_, error)| ExportError::from(error))?;
-        Ok(lent)
-    }
+/// The boot that a record is of: what tells it from others, empty where the host does not say.
+fn boot(sys: &Sys) -> String {
+    sys.boot().unwrap_or_default()
 }

@@ -1,17 +1,18 @@
 //! Secrets: read from their files, and asked of the kernel.
 
-use super::Exporter;
-use super::error::ExportError;
+use super::Exports;
+use crate::made::Failure;
 use crate::sys;
 use ebbtide_door::read;
 use ebbtide_model::export::{CONFIG, Export, Transport, check_secret};
+use ebbtide_model::shown::Shown;
 use std::path::Path;
 
-impl Exporter<'_> {
+impl Exports<'_> {
     /// The secret of `export`.
-    pub(super) fn secret(&self, export: &Export) -> Result<Option<String>, ExportError> {
+    pub(super) fn secret(&self, export: &Export) -> Result<Option<String>, Failure> {
         let Some(file) = &export.secret else { return Ok(None) };
-        let fail = |what: String| ExportError::Secret { file: file.clone(), what };
+        let fail = |what: String| Failure::Usage(format!("{}: {what}", file.shown()));
         let text = read::secret_text(file).map_err(|error| fail(format!("the secret {error}")))?;
         let secret = check_secret(&text, export.transport).map_err(|error| fail(error.to_string()))?;
         Ok(Some(secret.to_owned()))
@@ -19,21 +20,21 @@ impl Exporter<'_> {
 
     /// Refuses a secret for a client of nvmet's that has another one: it has one for all its exports, and would be let in by none of the
     /// others any more.
-    pub(super) fn check_other_secrets(
-        &self,
-        export: &Export,
-        secret: Option<&str>,
-    ) -> Result<(), ExportError> {
+    pub(super) fn check_other_secrets(&self, export: &Export, secret: Option<&str>) -> Result<(), Failure> {
         let (Some(secret), Transport::NvmeTcp) = (secret, export.transport) else { return Ok(()) };
         let config = self.sys.at(Path::new(CONFIG));
         match sys::word(&config.join("nvmet/hosts").join(&export.client).join("dhchap_key")) {
-            Some(now) if now != secret => Err(ExportError::OtherSecret { client: export.client.clone() }),
+            Some(now) if now != secret => Err(Failure::Refused(format!(
+                "{} has another secret already, which its other exports of this host ask for: give the file with that one, or take those away first \
+                 (`ebb status`)",
+                export.client
+            ))),
             _ => Ok(()),
         }
     }
 
     /// Whether the kernel asks for the secret that is in the file of `export`.
-    pub(super) fn has_secret(&self, export: &Export) -> Result<bool, ExportError> {
+    pub(super) fn has_secret(&self, export: &Export) -> Result<bool, Failure> {
         let Some(secret) = self.secret(export)? else { return Ok(true) };
         let config = self.sys.at(Path::new(CONFIG));
         let attribute = match export.transport {

@@ -1,14 +1,14 @@
 //! What is exported: found, opened at the door, and what it is called for good.
 
-use super::error::ExportError;
 use crate::build::lasting::stable_path;
 use crate::command::{Runner, installed};
 use crate::judge;
+use crate::made::Failure;
 use crate::probe;
 use crate::rbd;
 use crate::sys;
 use crate::sys::Sys;
-use ebbtide_door::{Access, Claim, Expected, Wanted};
+use ebbtide_door::{Access, Claim, DoorError, Expected, Wanted};
 use ebbtide_model::export::{Export, Source};
 use ebbtide_model::guard::{Permission, WriteRequest};
 use ebbtide_model::shown::Shown;
@@ -44,10 +44,13 @@ pub(super) struct Located {
 
 impl Located {
     /// Whether it will be found again after a boot.
-    pub(super) fn check_lasting(&self) -> Result<(), ExportError> {
+    pub(super) fn check_lasting(&self) -> Result<(), Failure> {
         match !self.is_device || self.device.starts_with(BY_ID) {
             true => Ok(()),
-            false => Err(ExportError::Unstable(self.path.clone())),
+            false => Err(Failure::Usage(format!(
+                "{} has no name below /dev/disk/by-id by which it would be found after a boot: leave out --persistent, or give it a serial number",
+                self.path.shown()
+            ))),
         }
     }
 }
@@ -62,15 +65,33 @@ pub(super) struct Opened<'a> {
     pub(super) bytes: u64,
 }
 
+/// That there is nothing at `path`.
+fn not_there(path: &Path, error: io::Error) -> Failure {
+    Failure::Usage(format!(
+        "{}: {error}; write a device (`ebb volumes` lists them), the stable id of one, or a file",
+        path.shown()
+    ))
+}
+
+/// Why it must not be given away; every reason.
+pub(super) fn refused(error: DoorError) -> Failure {
+    Failure::Refused(match error {
+        DoorError::Refused(refusal) => {
+            format!("{} is not exported; {}", refusal.path, refusal.reasons_in_words())
+        }
+        other => other.to_string(),
+    })
+}
+
 /// `path` from the root.
-pub(super) fn absolute(path: &Path) -> Result<PathBuf, ExportError> {
-    std::path::absolute(path).map_err(|error| ExportError::file(path, error))
+pub(super) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(path).map_err(|error| Failure::file(path, error))
 }
 
 /// Finds `source`: a device, a file, or the stable id of a device.
-pub(super) fn locate(host: &Sys, source: &Path) -> Result<Located, ExportError> {
-    let missing = |error| ExportError::NotThere { path: source.to_owned(), error };
-    if let Some(mapped) = rbd::named_by(host, source)? {
+pub(super) fn locate(host: &Sys, source: &Path) -> Result<Located, Failure> {
+    let missing = |error| not_there(source, error);
+    if let Some(mapped) = rbd::named_by(host, source).map_err(|error| Failure::Usage(error.to_string()))? {
         let path = host.dev.join(&mapped.device);
         return Ok(Located {
             device: path.clone(),
@@ -110,15 +131,15 @@ pub(super) fn open<'a>(
     host: &Sys,
     located: &'a Located,
     carries: Option<&'a str>,
-) -> Result<Opened<'a>, ExportError> {
+) -> Result<Opened<'a>, Failure> {
     let permission = Permission::Exported { id: located.id.as_deref(), carries };
     let request = WriteRequest { path: &located.path, permission };
     let wanted = Wanted { request, expected: Expected::Any, write: true };
-    let mut claims = judge::door().claim(&[wanted]).map_err(|(_, error)| ExportError::from(error))?;
+    let mut claims = judge::door().claim(&[wanted]).map_err(|(_, error)| refused(error))?;
     let path = &located.path;
-    let Some(claim) = claims.pop() else { return Err(ExportError::file(path, "it could not be opened")) };
-    let bytes = claim.length().map_err(|error| ExportError::file(path, error))?;
-    let refuse = |what| Err(ExportError::Path { path: path.clone(), what });
+    let Some(claim) = claims.pop() else { return Err(Failure::file(path, "it could not be opened")) };
+    let bytes = claim.length().map_err(|error| Failure::file(path, error))?;
+    let refuse = |what| Err(Failure::file(path, what));
     if bytes < SMALLEST {
         return refuse("it has less than 1 MiB: export something larger");
     }
@@ -153,7 +174,7 @@ pub(super) fn open<'a>(
 }
 
 /// Why a client could not write to the file at `path`, which cannot be opened to be written, and what to do.
-fn unwritable(path: &Path, error: io::Error) -> ExportError {
+fn unwritable(path: &Path, error: io::Error) -> Failure {
     let advice = match Errno::from_io_error(&error) {
         Some(Errno::PERM) => {
             "; it is immutable or takes appended data only (`lsattr` shows it): `chattr -i -a` lifts that, if it may be written"
@@ -163,15 +184,15 @@ fn unwritable(path: &Path, error: io::Error) -> ExportError {
         }
         _ => "",
     };
-    ExportError::file(path, format!("a client could not write to it: {error}{advice}"))
+    Failure::file(path, format!("a client could not write to it: {error}{advice}"))
 }
 
 /// Waits until `device` is there after a boot, and until udev has looked at it.
-pub(super) fn wait_for(runner: &dyn Runner, device: &Path) -> Result<(), ExportError> {
+pub(super) fn wait_for(runner: &dyn Runner, device: &Path) -> Result<(), Failure> {
     let until = Instant::now() + AT_BOOT;
     while let Err(error) = std::fs::metadata(device) {
         if Instant::now() >= until {
-            return Err(ExportError::NotThere { path: device.to_owned(), error });
+            return Err(not_there(device, error));
         }
         std::thread::sleep(Duration::from_millis(200));
     }

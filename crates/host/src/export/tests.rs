@@ -1,17 +1,16 @@
 use super::*;
-use crate::build::Outcome;
-use crate::command::{CommandError, Output};
-use crate::sys;
-use ebbtide_model::journal::{JournalError, Leftover, leftovers};
+use crate::command::{CommandError, Output, Runner};
+use crate::made::tests::{Faults, Tried, Written, every_fault};
+use crate::made::{Context, Host as Edges};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 
 const NQN: &str = "nqn.2014-08.org.nvmexpress:uuid:1";
 const IQN: &str = "iqn.1993-08.org.debian:01:a";
-const NEVER: usize = usize::MAX;
+/// What configfs has by itself.
+const CONFIGFS: [&str; 4] = ["nvmet/subsystems", "nvmet/hosts", "nvmet/ports", "target/core/alua"];
 
 /// A kernel's configfs as directories: objects have their attributes, and are not removed while something is in them or linked to them
 /// (as Linux 6.1 had it).
@@ -60,7 +59,7 @@ impl Fake {
     }
 }
 
-impl ConfigFs for Fake {
+impl Edges for Fake {
     fn make(&self, path: &Path) -> io::Result<()> {
         if self.fails.get().is_some_and(|what| path.to_string_lossy().contains(what)) {
             return Err(io::Error::other("refused"));
@@ -108,22 +107,13 @@ impl ConfigFs for Fake {
 
 /// Remembers what was run.
 #[derive(Default)]
-struct Programs(RefCell<Vec<String>>);
+struct Programs(RefCell<Vec<String>>, Faults);
 
 impl Runner for Programs {
     fn run_with(&self, program: &str, words: &[&str], _: &[u8]) -> Result<Output, CommandError> {
         self.0.borrow_mut().push(format!("{program} {}", words.join(" ")));
-        Ok(Output { status: Some(0), stdout: Vec::new(), stderr: String::new() })
-    }
-}
-
-#[derive(Default)]
-struct Entries(Mutex<Vec<Entry>>);
-
-impl Journal for Entries {
-    fn write(&self, entry: &Entry) -> Result<(), JournalError> {
-        self.0.lock().expect("not poisoned").push(entry.clone());
-        Ok(())
+        let status = i32::from(self.1.program(program)?);
+        Ok(Output { status: Some(status), stdout: Vec::new(), stderr: String::new() })
     }
 }
 
@@ -132,6 +122,10 @@ struct Host {
     sys: Sys,
     fake: Fake,
     programs: Programs,
+    journal: Written,
+    transport: Transport,
+    /// An object of somebody else's.
+    foreign: RefCell<Option<PathBuf>>,
 }
 
 impl Host {
@@ -140,15 +134,10 @@ impl Host {
         let root = tempfile::tempdir_in("/var/tmp").expect("a directory");
         let sys = Sys::below(root.path());
         let config = root.path().join("sys/kernel/config");
-        for path in [
-            "sys/kernel/config/nvmet/subsystems",
-            "sys/kernel/config/nvmet/hosts",
-            "sys/kernel/config/nvmet/ports",
-            "sys/kernel/config/target/core/alua",
-            "proc/sys/kernel/random",
-            "run/systemd/system",
-            "etc/systemd/system",
-        ] {
+        for path in CONFIGFS.map(|path| format!("sys/kernel/config/{path}")) {
+            std::fs::create_dir_all(root.path().join(path)).expect("makes");
+        }
+        for path in ["proc/sys/kernel/random", "run/systemd/system", "etc/systemd/system"] {
             std::fs::create_dir_all(root.path().join(path)).expect("makes");
         }
         for (path, text) in
@@ -168,7 +157,15 @@ impl Host {
             links: RefCell::default(),
             fails: Cell::new(None),
         };
-        Host { root, sys, fake, programs: Programs::default() }
+        Host {
+            root,
+            sys,
+            fake,
+            programs: Programs::default(),
+            journal: Written::default(),
+            transport: Transport::NvmeTcp,
+            foreign: RefCell::default(),
+        }
     }
 
     fn wanted(&self, file: &str, transport: Transport) -> Wanted {
@@ -193,57 +190,53 @@ impl Host {
         path
     }
 
-    /// What `what` does with the exporter of the run `run`, ended at the boundary of number `halt`; with what the journal has.
-    fn with<T>(
-        &self,
-        run: &str,
-        halt: usize,
-        what: impl FnOnce(&Exporter<'_>) -> T,
-    ) -> (Option<T>, Vec<Entry>) {
-        let left = Cell::new(halt);
-        let boundary = || match left.get() {
-            0 => std::panic::panic_any(()),
-            more => left.set(more - 1),
-        };
-        let (stop, journal) = (AtomicBool::new(false), Entries::default());
-        let exporter = Exporter {
+    /// What `what` does with the exports of this host.
+    fn with<T>(&self, what: impl FnOnce(&Exports<'_>) -> T) -> T {
+        self.within(|context| what(&Exports::new(context)))
+    }
+
+    fn within<T>(&self, what: impl FnOnce(&Context<'_>) -> T) -> T {
+        let number = self.programs.0.borrow().len();
+        let random = self.root.path().join("proc/sys/kernel/random/uuid");
+        std::fs::write(random, format!("0123abcd-{number}\n")).expect("writes");
+        what(&Context {
             sys: self.sys.clone(),
-            config: &self.fake,
             runner: &self.programs,
-            journal: &journal,
-            run,
+            host: &self.fake,
+            journal: Some(&self.journal),
             tell: &|_| {},
-            stop: &stop,
-            boundary: &boundary,
-        };
-        let ended = catch_unwind(AssertUnwindSafe(|| what(&exporter))).ok();
-        (ended, journal.0.into_inner().unwrap_or_default())
+            stop: &AtomicBool::new(false),
+            boundary: &|| {
+                self.programs.1.boundary(&self.root.path().join(Exporting::RECORDS), || self.vanish())
+            },
+        })
     }
 
-    fn export(&self, wanted: &Wanted) -> Result<Done, ExportError> {
-        let (done, journal) = self.with("r", NEVER, |exporter| exporter.export(wanted));
-        assert_eq!(leftovers(&journal), [], "{done:?}");
-        done.expect("ends")
+    /// A boot: the kernel has nothing of it.
+    fn boot(&self) {
+        let number = self.root.path().join("proc/sys/kernel/random/boot_id");
+        let before: u32 = sys::number(&number).expect("a number");
+        std::fs::write(number, (before + 1).to_string()).expect("writes");
+        std::fs::remove_dir_all(&self.fake.config).expect("removes");
+        for path in CONFIGFS {
+            std::fs::create_dir_all(self.fake.config.join(path)).expect("makes");
+        }
+        self.fake.made.borrow_mut().clear();
+        self.fake.links.borrow_mut().clear();
     }
 
-    fn remove(&self, name: &str) -> Result<Export, ExportError> {
-        self.with("s", NEVER, |exporter| exporter.remove(name, false)).0.expect("ends")
+    fn export(&self, wanted: &Wanted) -> Result<Done, Failure> {
+        let done = self.with(|exports| exports.export(wanted));
+        assert!(!self.journal.has_left(), "{done:?}");
+        done
+    }
+
+    fn remove(&self, name: &str) -> Result<Export, Failure> {
+        self.with(|exports| exports.undo(name, false)).map(|(gone, _)| gone)
     }
 
     fn list(&self) -> Vec<Exported> {
-        self.with("t", NEVER, |exporter| exporter.list()).0.expect("ends").expect("reads")
-    }
-
-    /// What `ebb cleanup` does with what the journal of `run` leaves.
-    fn clean_up(&self, run: &str, journal: &[Entry]) -> Vec<Outcome> {
-        let back = |leftover: Leftover| match leftover {
-            Leftover::Step { undo: BuildUndo::RemoveExport(undo), .. } => {
-                assert!(undo.is_of(run), "{undo:?}");
-                taking::put_back_with(&self.sys, &self.fake, &self.programs, &undo).expect("puts back")
-            }
-            other => panic!("{other:?}"),
-        };
-        leftovers(journal).into_iter().map(back).collect()
+        self.with(|exports| exports.list()).expect("reads")
     }
 
     fn is_clean(&self) -> bool {
@@ -274,7 +267,7 @@ fn an_export_is_made_once_listed_and_taken_away() {
         );
         let again = host.export(&wanted).expect("exports");
         assert!(!again.made);
-        assert_eq!(again.export, done.export);
+        assert_eq!(again.export.id, done.export.id);
         let other = Wanted { client: format!("{}.b", wanted.client), ..wanted.clone() };
         let refused = host.export(&other).expect_err("another client").to_string();
         assert!(refused.contains("client is ") && refused.contains("ebb undo a_img"), "{refused}");
@@ -283,7 +276,7 @@ fn an_export_is_made_once_listed_and_taken_away() {
         host.remove("a_img").expect("removes");
         assert!(host.is_clean() && host.list().is_empty());
         let refused = host.remove("a_img").expect_err("gone").to_string();
-        assert_eq!(refused, "there is no export a_img: nothing is exported");
+        assert!(refused.starts_with("there is no a_img that `ebb export` made on this host"), "{refused}");
     }
 }
 
@@ -331,12 +324,11 @@ fn a_secret_is_asked_for_and_written_nowhere_else() {
     let refused = host.export(&wanted).expect_err("others may read it").to_string();
     assert!(refused.contains("chmod 600"), "{refused}");
     host.secret(SECRET, 0o600);
-    let (planned, _) = host.with("p", NEVER, |exporter| exporter.plan(&wanted));
-    let steps: String = planned.expect("ends").expect("plans").1.iter().map(ToString::to_string).collect();
+    let planned = host.with(|exports| exports.plan(&wanted));
+    let steps: String = planned.expect("plans").1.iter().map(ToString::to_string).collect();
     assert!(!steps.contains(SECRET) && host.is_clean(), "{steps}");
-    let (done, journal) = host.with("r", NEVER, |exporter| exporter.export(&wanted));
-    let done = done.expect("ends").expect("exports");
-    assert!(!format!("{done:?}{journal:?}").contains(SECRET));
+    let done = host.export(&wanted).expect("exports");
+    assert!(!format!("{done:?}{:?}", host.journal.0).contains(SECRET));
     let record =
         std::fs::read_to_string(host.root.path().join("var/lib/ebbtide/exports/a_img.json")).expect("reads");
     assert!(!record.contains(SECRET) && record.contains("/secret"), "{record}");
@@ -379,7 +371,7 @@ fn another_volume_under_the_same_name_is_another_target() {
     let mut targets = Vec::new();
     for file in ["a.img", "b.img", "a.img"] {
         let wanted = Wanted { name: Some("data".to_owned()), ..host.wanted(file, Transport::Iscsi) };
-        targets.push(host.export(&wanted).expect("exports").export.target);
+        targets.push(host.export(&wanted).expect("exports").export.target.clone());
         host.remove("data").expect("removes");
     }
     assert!(targets[0] == targets[2] && targets[0] != targets[1], "{targets:?}");
@@ -419,77 +411,8 @@ fn what_cannot_be_a_volume_is_refused() {
 }
 
 #[test]
-fn a_kill_anywhere_leaves_what_a_clean_up_takes_away() {
-    for transport in Transport::ALL {
-        for persistent in [false, true] {
-            let mut whole = 0;
-            for halt in 0.. {
-                let host = Host::new();
-                let wanted = Wanted {
-                    persistent: persistent.then(|| "/usr/bin/ebb".into()),
-                    ..host.wanted("a.img", transport)
-                };
-                let (done, journal) = host.with("r", halt, |exporter| exporter.export(&wanted));
-                if done.is_some() {
-                    assert!(halt > 15, "{halt}");
-                    break;
-                }
-                let outcomes = host.clean_up("r", &journal);
-                match host.list().as_slice() {
-                    [] => assert!(host.is_clean(), "{transport} {halt}: {outcomes:?}"),
-                    [now] => {
-                        whole += 1;
-                        assert!(
-                            now.running && matches!(outcomes.as_slice(), [Outcome::Left(_)]),
-                            "{outcomes:?}"
-                        );
-                    }
-                    more => panic!("{more:?}"),
-                }
-                // A later clean-up of the same journal takes nothing of another run's.
-                if host.list().is_empty() {
-                    host.export(&wanted).expect("exports");
-                    host.clean_up("r", &journal);
-                }
-                assert!(host.list()[0].running);
-            }
-            assert_eq!(whole, 1, "only the last boundary is after the whole was made");
-        }
-    }
-}
-
-#[test]
-fn a_kill_while_it_is_taken_away_is_ended_by_a_clean_up() {
-    for transport in Transport::ALL {
-        for halt in 0.. {
-            let host = Host::new();
-            let wanted =
-                Wanted { persistent: Some("/usr/bin/ebb".into()), ..host.wanted("a.img", transport) };
-            host.export(&wanted).expect("exports");
-            let (gone, journal) = host.with("s", halt, |exporter| exporter.remove("a_img", false));
-            if gone.is_some() {
-                assert!(halt > 8 && host.is_clean(), "{halt}");
-                break;
-            }
-            host.clean_up("s", &journal);
-            // At the first boundary nothing but the journal says so.
-            assert!(host.is_clean() || halt == 0 && host.list()[0].running, "{transport} {halt}");
-        }
-    }
-}
-
-#[test]
 fn a_boot_takes_the_kernel_s_part_and_a_unit_brings_it_back() {
     let host = Host::new();
-    let boot = |number: &str| {
-        std::fs::write(host.root.path().join("proc/sys/kernel/random/boot_id"), number).expect("writes");
-        for path in ["nvmet/subsystems", "nvmet/hosts", "nvmet/ports"] {
-            std::fs::remove_dir_all(host.fake.config.join(path)).expect("removes");
-            std::fs::create_dir(host.fake.config.join(path)).expect("makes");
-        }
-        host.fake.made.borrow_mut().clear();
-        host.fake.links.borrow_mut().clear();
-    };
     let lasting =
         Wanted { persistent: Some("/usr/bin/ebb".into()), ..host.wanted("a.img", Transport::NvmeTcp) };
     let passing = host.wanted("b.img", Transport::NvmeTcp);
@@ -500,15 +423,15 @@ fn a_boot_takes_the_kernel_s_part_and_a_unit_brings_it_back() {
     assert!(text.contains("ExecStart=/usr/bin/ebb export --start a_img"), "{text}");
     assert!(text.contains(&format!("RequiresMountsFor={}", lasting.source.display())), "{text}");
     assert!(host.programs.0.borrow().contains(&"systemctl enable ebb-export-a_img.service".to_owned()));
-    boot("2");
+    host.boot();
     assert!(host.list().iter().all(|now| !now.running));
-    let started = host.with("u", NEVER, |exporter| exporter.start("a_img")).0.expect("ends").expect("starts");
+    let started = host.with(|exports| exports.start("a_img")).expect("starts");
     assert!(started.made);
     assert_eq!((&started.export.target, &started.export.uuid), (&first.target, &first.uuid));
     // What does not come back by itself is no reason against another of its name.
     let other = Wanted { client: format!("{NQN}.b"), ..passing };
     host.export(&other).expect("exports");
-    boot("3");
+    host.boot();
     // By another name it is forgotten under the old one.
     host.export(&Wanted { name: Some("other".to_owned()), ..other }).expect("exports");
     let names: Vec<String> = host.list().into_iter().map(|now| now.name).collect();
@@ -522,4 +445,72 @@ fn a_boot_takes_the_kernel_s_part_and_a_unit_brings_it_back() {
     let refused = host.export(&lasting).expect_err("a unit of somebody else's").to_string();
     assert!(refused.contains("not ebb's"), "{refused}");
     assert!(unit.exists() && host.fake.made.borrow().is_empty());
+}
+
+impl Tried for Host {
+    fn faults(&self) -> &Faults {
+        &self.programs.1
+    }
+
+    fn journal(&self) -> &Written {
+        &self.journal
+    }
+
+    fn within(&self, what: &mut dyn FnMut(&Context<'_>)) {
+        Host::within(self, what);
+    }
+
+    fn make(&self, context: &Context<'_>) -> Result<(), Failure> {
+        let persistent = Some("/usr/bin/ebb".into());
+        let wanted = Wanted { persistent, ..self.wanted("a.img", self.transport) };
+        Exports::new(context).export(&wanted).map(drop)
+    }
+
+    fn undo(&self, context: &Context<'_>) -> Result<(), Failure> {
+        Exports::new(context).undo("a_img", false).map(drop)
+    }
+
+    fn boot(&self) {
+        Host::boot(self);
+    }
+
+    fn vanish(&self) {
+        if let Some((_, link)) = self.fake.links.borrow_mut().pop() {
+            std::fs::remove_file(link).expect("removes");
+        }
+    }
+
+    /// After a boot somebody has an object of the name that the first of it had.
+    fn replace(&self) {
+        let record = self.with(|exports| exports.record("a_img").expect("reads"));
+        self.boot();
+        if let Some(path) = record.and_then(|record| record.paths.first().cloned()) {
+            let path = self.sys.at(&path);
+            self.fake.make(&path).expect("makes");
+            *self.foreign.borrow_mut() = Some(path);
+        }
+    }
+
+    fn is_intact(&self, _: bool, _: bool) -> bool {
+        self.foreign.borrow().as_ref().is_none_or(|path| self.fake.made.borrow().contains(path))
+    }
+
+    fn traces(&self, _: bool) -> Vec<String> {
+        let made = self.fake.made.borrow();
+        let foreign = self.foreign.borrow();
+        let made = made.iter().filter(|path| foreign.as_ref() != Some(path));
+        let made = made.map(|path| path.to_string_lossy().into_owned());
+        let names =
+            ["etc/systemd/system", Exporting::RECORDS].map(|place| sys::names(&self.root.path().join(place)));
+        let is_own = |name: &String| name.ends_with(".json") || name.ends_with(".service");
+        made.chain(names.into_iter().flatten().filter(is_own)).collect()
+    }
+}
+
+#[test]
+fn no_fault_leaves_what_nobody_can_take_away() {
+    for transport in Transport::ALL {
+        let came = every_fault(|| Host { transport, ..Host::new() });
+        assert!(came > 30, "{came}");
+    }
 }

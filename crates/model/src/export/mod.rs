@@ -1,5 +1,4 @@
-//! Volumes that are given to other hosts: who may reach them and how ([`Export`]), what the kernel is told for that ([`steps`]), and
-//! what takes it back ([`ExportUndo`]).
+//! Volumes that are given to other hosts: who may reach them and how ([`Export`]), and what the kernel is told for that ([`steps`]).
 
 mod names;
 mod steps;
@@ -12,6 +11,7 @@ pub use names::{
 };
 pub use steps::{Action, PORTS, Placed, Source, Step, steps};
 
+use crate::made::{Content, Kind, Record};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -25,9 +25,9 @@ pub const CONFIG: &str = "/sys/kernel/config";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
-    /// NVMe over TCP, by the kernel's nvmet.
+    /// NVMe over TCP.
     NvmeTcp,
-    /// iSCSI, by the kernel's LIO.
+    /// iSCSI.
     Iscsi,
 }
 
@@ -35,19 +35,27 @@ impl Transport {
     /// Both, in the order in which they are offered.
     pub const ALL: [Transport; 2] = [Transport::NvmeTcp, Transport::Iscsi];
 
-    /// As it is written.
-    pub fn name(self) -> &'static str {
+    /// As options, records and addresses call it.
+    pub const fn name(self) -> &'static str {
         match self {
             Transport::NvmeTcp => "nvme-tcp",
             Transport::Iscsi => "iscsi",
         }
     }
 
-    /// The port that the protocol has by itself (IANA).
-    pub fn port(self) -> u16 {
+    /// The TCP port that IANA gives it.
+    pub const fn port(self) -> u16 {
         match self {
             Transport::NvmeTcp => 4420,
             Transport::Iscsi => 3260,
+        }
+    }
+
+    /// What its names are called, and what they look like.
+    pub const fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Transport::NvmeTcp => ("NQN", "nqn.2026-11.ebbtide:NAME"),
+            Transport::Iscsi => ("IQN", "iqn.2026-11.ebbtide:NAME"),
         }
     }
 }
@@ -103,31 +111,14 @@ impl Listen {
     }
 }
 
-/// Where an export is on its way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Phase {
-    /// It is being made, or was when somebody ended `ebb`.
-    Making,
-    /// It was made as a whole.
-    Exported,
-    /// It is being taken away.
-    Removing,
-}
+/// The record of an export.
+pub type Export = Record<Exporting>;
 
-/// The record of an export. It is on disk before anything is made, and has no secret in it.
+/// What is exported, to whom and how.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Export {
-    /// Name and version of the form: [`Export::SCHEMA`].
-    pub schema: String,
-    /// How far it is.
-    pub phase: Phase,
-    /// The run that made it.
-    pub run: String,
+pub struct Exporting {
     /// The boot of the host in which it was made: after another the kernel knows nothing of it.
     pub boot: String,
-    /// What it is called here.
-    pub name: String,
     /// Protocol.
     pub transport: Transport,
     /// Address that it listens on.
@@ -143,11 +134,20 @@ pub struct Export {
     /// The device by a link that stays, or the file, without links.
     pub device: PathBuf,
     /// The stable id that the device was named by; nothing for a file, and for a device that was blank.
-    pub id: Option<String>,
+    pub stable_id: Option<String>,
     /// Its size when it was exported.
     pub bytes: u64,
     /// Whether it comes back at boot.
     pub persistent: bool,
+    /// The program that its unit starts; records of earlier versions do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<PathBuf>,
+    /// What is to be opened, as somebody names it now.
+    #[serde(skip)]
+    pub source: PathBuf,
+    /// UUID of what the device has to carry, where somebody says so now.
+    #[serde(skip)]
+    pub carries: Option<String>,
     /// What initiators know the volume by: the uuid of the namespace, the serial number of the unit.
     pub uuid: String,
     /// What was made in the kernel for it, in this order.
@@ -156,10 +156,11 @@ pub struct Export {
     pub shared: Vec<PathBuf>,
 }
 
-impl Export {
-    /// Name and version of what records look like.
-    pub const SCHEMA: &str = "ebbtide.export-record/1";
+impl Content for Exporting {
+    const KIND: Kind = Kind::Export;
+}
 
+impl Export {
     /// Where it listens.
     pub fn listen(&self) -> Listen {
         Listen { address: self.address, port: self.port }
@@ -189,36 +190,9 @@ impl Export {
         differs.map(|(what, now, wanted)| format!("{what} is {now} and not {wanted}")).collect()
     }
 
-    /// What takes it away, for `run`.
-    pub fn undo(&self, run: &str) -> ExportUndo {
-        ExportUndo {
-            run: run.to_owned(),
-            name: self.name.clone(),
-            paths: self.paths.clone(),
-            shared: self.shared.clone(),
-        }
-    }
-}
-
-/// Takes an export away that `run` was making or taking away, and its record.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ExportUndo {
-    /// The run's id in the journal.
-    pub run: String,
-    /// What the export is called.
-    pub name: String,
-    /// What was to be made in the kernel, in this order.
-    pub paths: Vec<PathBuf>,
-    /// Of these, what stays where another export uses it.
-    pub shared: Vec<PathBuf>,
-}
-
-impl ExportUndo {
-    /// Whether everything in it is named as `run` names what it makes.
-    pub fn is_of(&self, run: &str) -> bool {
-        self.run == run
-            && check_name(&self.name).is_ok()
-            && self.paths.iter().chain(&self.shared).all(|path| self.is_own(path))
+    /// Whether everything that it says was made in the kernel is called as exports of its name are.
+    pub fn is_its_own(&self) -> bool {
+        self.paths.iter().chain(&self.shared).all(|path| self.is_own(path))
     }
 
     fn is_own(&self, path: &Path) -> bool {

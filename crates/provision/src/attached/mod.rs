@@ -1,8 +1,6 @@
 //! A volume of another host that is attached here: what is asked for, what is written down of it, and how it is shown.
 //!
-//! The record is on disk before anything is made, and each step is noted in it as begun before it is done: what is begun is what
-//! `ebb undo` and `ebb cleanup` take away, each asked whether it is there. No key and no secret is ever in it, only the paths of
-//! the files that they are in.
+//! No key and no secret is ever in its record, only the paths of the files that they are in.
 
 mod place;
 mod shown;
@@ -10,103 +8,14 @@ mod shown;
 pub use place::{Place, PlaceError};
 pub use shown::{Attached, Link, Since};
 
+pub use ebbtide_model::export::Transport;
+
 use ebbtide_model::journal::FileId;
+use ebbtide_model::made::{self, Content, Kind};
 use ebbtide_model::stack::Filesystem;
 use ebbtide_model::units::UnixTime;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::path::PathBuf;
-use strum::{AsRefStr, EnumString, VariantNames};
-
-/// The protocol that carries blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, AsRefStr, EnumString, VariantNames)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum Transport {
-    /// NVMe over TCP.
-    NvmeTcp,
-    /// iSCSI.
-    Iscsi,
-}
-
-impl Transport {
-    /// Every protocol.
-    pub const ALL: [Transport; 2] = [Transport::NvmeTcp, Transport::Iscsi];
-
-    /// As options, records and addresses call it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Transport::NvmeTcp => "nvme-tcp",
-            Transport::Iscsi => "iscsi",
-        }
-    }
-
-    /// The TCP port that IANA gives it.
-    pub const fn port(self) -> u16 {
-        match self {
-            Transport::NvmeTcp => 4420,
-            Transport::Iscsi => 3260,
-        }
-    }
-
-    /// What its names are called, and what they look like.
-    const fn words(self) -> (&'static str, &'static str) {
-        match self {
-            Transport::NvmeTcp => ("NQN", "nqn.2026-11.ebbtide:NAME"),
-            Transport::Iscsi => ("IQN", "iqn.2026-11.ebbtide:NAME"),
-        }
-    }
-
-    /// Whether `text` can be the name of a target or an initiator of this protocol.
-    pub fn is_target(self, text: &str) -> bool {
-        let begins = match self {
-            Transport::NvmeTcp => text.starts_with("nqn."),
-            Transport::Iscsi => ["iqn.", "eui.", "naa."].iter().any(|prefix| text.starts_with(prefix)),
-        };
-        // 223 bytes: NVMe base specification 2.0, 4.5; RFC 7143, 4.2.7.1.
-        begins
-            && text.len() <= 223
-            && text.chars().all(|sign| sign.is_ascii_alphanumeric() || ".:_-".contains(sign))
-    }
-}
-
-/// What is done for an attachment, in this order; undone in reverse.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Step {
-    /// `ebb export` on the other host.
-    Export,
-    /// The supervising process and its `ssh`.
-    Tunnel,
-    /// The session of the kernel.
-    Session,
-    /// The LUKS header, on a blank volume.
-    Format,
-    /// The copy of the header in a file.
-    Backup,
-    /// The encrypted volume opened as a device-mapper device.
-    Open,
-    /// The file system, in a blank volume.
-    Filesystem,
-    /// Directories of the mount point, and the mount.
-    Mount,
-}
-
-/// Where an attachment is on its way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Phase {
-    /// It is being made for the first time, or was when somebody ended `ebb`: what it put on the volume is nobody's yet.
-    Attaching,
-    /// It was made as a whole, and what is on the volume is its user's.
-    Attached,
-    /// One that was whole is being connected again, after a boot: what is on the volume is its user's.
-    Returning,
-    /// It is being taken away; what is on the volume stays.
-    Detaching,
-    /// What never came to be whole is being taken away, and what it put on the volume with it.
-    Abandoning,
-}
 
 /// How a volume is encrypted here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,6 +32,9 @@ pub struct Encrypted {
     /// The copy of the header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup: Option<Backup>,
+    /// The file that is named now for the copy, or that has it.
+    #[serde(skip)]
+    pub copy: Option<PathBuf>,
 }
 
 /// A copy of a LUKS header in a file.
@@ -172,17 +84,12 @@ pub struct Tunnel {
     pub secret: Option<String>,
 }
 
-/// All that is known of an attachment.
+/// The record of an attachment.
+pub type Record = made::Record<Attachment>;
+
+/// What is attached, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
-    /// Name and version of the form: [`Record::SCHEMA`].
-    pub schema: String,
-    /// What it is called on this host; the export on the other host is called so too.
-    pub name: String,
-    /// Unlike that of any other attachment.
-    pub id: String,
-    /// How far it is.
-    pub phase: Phase,
+pub struct Attachment {
     /// Where the volume is.
     pub place: Place,
     /// The host, as the place names it.
@@ -223,39 +130,38 @@ pub struct Record {
     /// Where it is mounted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mount: Option<MountedAt>,
-    /// Steps that were begun.
-    pub begun: BTreeSet<Step>,
-    /// Steps that made something on the volume, and are known to be done.
-    #[serde(default)]
-    pub made: BTreeSet<Step>,
+    /// Whether `ebb` is copied to the other host where it has another one, or none.
+    #[serde(skip)]
+    pub copies: bool,
     /// When it was attached as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<UnixTime>,
 }
 
-impl Record {
-    /// Name and version of its form.
-    pub const SCHEMA: &str = "ebbtide.attached/1";
+impl Content for Attachment {
+    const KIND: Kind = Kind::Attached;
+}
 
+impl Attachment {
     /// The file system that is mounted, the mapping and the device, from the top: what a user sees of it.
     pub fn shown_path(&self) -> &str {
         self.path.as_deref().or(self.device.as_deref()).unwrap_or("no device yet")
     }
 
     /// What differs between this attachment and one that is asked for as `other`, in words; nothing where they are the same.
-    pub fn differs(&self, other: &Record) -> Option<String> {
+    pub fn differs(&self, other: &Attachment) -> Option<String> {
         let said = |what: &str, now: String, asked: String| {
             (now != asked).then(|| format!("its {what} is {now} and not {asked}"))
         };
         let path = |path: &Option<PathBuf>| {
             path.as_ref().map_or_else(|| "none".to_owned(), |path| path.to_string_lossy().into_owned())
         };
-        let encryption = |record: &Record| match &record.encryption {
+        let encryption = |record: &Attachment| match &record.encryption {
             None => "none".to_owned(),
             Some(Encrypted { integrity: true, .. }) => "LUKS2 with integrity".to_owned(),
             Some(_) => "LUKS2".to_owned(),
         };
-        let mount = |record: &Record| path(&record.mount.as_ref().map(|mount| mount.directory.clone()));
+        let mount = |record: &Attachment| path(&record.mount.as_ref().map(|mount| mount.directory.clone()));
         said("place", self.place.to_string(), other.place.to_string())
             .or_else(|| {
                 said("transport", self.transport.name().to_owned(), other.transport.name().to_owned())

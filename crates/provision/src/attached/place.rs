@@ -1,6 +1,7 @@
 //! What is attached: a device on a host that SSH leads to, or a target on a network of one's own.
 
 use super::Transport;
+use ebbtide_model::export::check_client;
 use ebbtide_model::shown::excerpt;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -127,7 +128,7 @@ fn direct(text: &str, transport: Transport, rest: &str) -> Result<Place, PlaceEr
             .ok_or_else(|| PlaceError::Port { port: text.to_owned() })?,
         None => transport.port(),
     };
-    if !transport.is_target(target) {
+    if check_client(target, transport).is_err() {
         let (kind, example) = transport.words();
         return Err(PlaceError::Target {
             target: target.to_owned(),

@@ -1,8 +1,9 @@
 //! How attachments are, for people and as JSON.
 
-use super::{Phase, Place, Record};
+use super::{Place, Record};
 use crate::AtWork;
 use ebbtide_model::civil::Civil;
+use ebbtide_model::made::State;
 use ebbtide_model::units::UnixTime;
 use serde::Serialize;
 use std::fmt::Write;
@@ -84,12 +85,12 @@ impl Attached {
         now: UnixTime,
     ) -> Attached {
         let waited = seen.since.map_or(0, |since| now.0.saturating_sub(since.0) / 1_000_000_000);
-        let state = match record.phase {
-            _ if record.phase != Phase::Attached => Link::Unfinished,
-            _ if !seen.there => Link::Missing,
-            _ if seen.works => Link::Connected,
-            _ if waited > record.hold_s => Link::Failing,
-            _ => Link::Reconnecting,
+        let state = match () {
+            () if record.state != State::Made => Link::Unfinished,
+            () if !seen.there => Link::Missing,
+            () if seen.works => Link::Connected,
+            () if waited > record.hold_s => Link::Failing,
+            () => Link::Reconnecting,
         };
         Attached {
             name: record.name.clone(),
@@ -174,17 +175,13 @@ impl Attached {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Encrypted, MountedAt, Transport};
+    use super::super::{Attachment, Encrypted, MountedAt, Transport};
     use super::*;
     use ebbtide_model::stack::Filesystem;
 
     fn record() -> Record {
         let place: Place = "ada@store1:/dev/vdb".parse().expect("a place");
-        Record {
-            schema: Record::SCHEMA.to_owned(),
-            name: "backup".to_owned(),
-            id: "1".to_owned(),
-            phase: Phase::Attached,
+        let of = Attachment {
             host: place.host().to_owned(),
             place,
             transport: Transport::NvmeTcp,
@@ -206,6 +203,7 @@ mod tests {
                 key_file: None,
                 header: None,
                 backup: None,
+                copy: None,
             }),
             mount: Some(MountedAt {
                 directory: "/srv/backup".into(),
@@ -214,10 +212,16 @@ mod tests {
                 label: None,
                 made: Vec::new(),
             }),
-            begun: [super::super::Step::Export].into(),
-            made: [].into(),
+            copies: false,
             since: Some(UnixTime::from_secs(1_764_000_000)),
-        }
+        };
+        Record { state: State::Made, whole: true, ..Record::new("backup", "1".to_owned(), of) }
+    }
+
+    fn held(hold_s: u64) -> Record {
+        let mut record = record();
+        record.hold_s = hold_s;
+        record
     }
 
     #[test]
@@ -225,8 +229,7 @@ mod tests {
         let since = Some(UnixTime::from_secs(1_764_000_000));
         let now = UnixTime::from_secs(1_764_000_030);
         let tell = |there, works, hold_s| {
-            let record = Record { hold_s, ..record() };
-            Attached::of(&record, Since { there, works, since }, Some(2), Vec::new(), now)
+            Attached::of(&held(hold_s), Since { there, works, since }, Some(2), Vec::new(), now)
         };
         let text = tell(true, true, 60).text();
         assert_eq!(
@@ -259,7 +262,7 @@ mod tests {
             assert_eq!(status.state, state);
             assert!(!status.is_well() && status.text().contains(words), "{}", status.text());
         }
-        let half = Record { phase: Phase::Detaching, ..record() };
+        let half = Record { state: State::Unmaking, ..record() };
         let half = Attached::of(&half, Since { there: true, works: true, since }, None, Vec::new(), now);
         assert!(!half.is_well() && half.text().contains("ebb cleanup"));
         let at_work = crate::AtWork {
@@ -278,10 +281,11 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_differently_is_told() {
-        let other = Record { hold_s: 10, ..record() };
+        let other = held(10);
         assert_eq!(record().differs(&other), Some("its hold is 60 s and not 10 s".to_owned()));
         assert_eq!(record().differs(&record()), None);
-        let plain = Record { encryption: None, ..record() };
+        let mut plain = record();
+        plain.encryption = None;
         assert_eq!(record().differs(&plain), Some("its encryption is LUKS2 and not none".to_owned()));
     }
 

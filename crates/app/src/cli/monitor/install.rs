@@ -6,7 +6,8 @@ use crate::monitor::kept;
 use crate::monitor::subject::{Subject, subjects};
 use crate::{keeping, signals, views};
 use clap::Args;
-use ebbtide_host::build::lasting::monitor::{AFTER_INSTALL, found};
+use ebbtide_host::made::ThisHost;
+use ebbtide_host::monitor::{AFTER_INSTALL, Monitors, found};
 use ebbtide_host::probe;
 use ebbtide_host::sys::{self, Sys};
 use ebbtide_model::shown::Shown;
@@ -69,10 +70,11 @@ pub fn run(args: &InstallArgs, globals: &Globals) -> Result<ExitCode, CliError> 
     }
     keeping::needs_root("ebb monitor install")?;
     let control = signals::stoppable(globals.quiet)?;
-    let changed = keeping::with(globals, &control.stop, |keeper| keeper.install_monitor(&parts))
-        .map_err(CliError::failed)?;
+    let changed = keeping::on_host(globals, &ThisHost, &control.stop, true, |context| {
+        Monitors::new(context).install(&parts)
+    })?;
     let written: String = parts.iter().map(|part| format!("  {}\n", part.path.shown())).collect();
-    let what = if changed == 0 { "installed already" } else { "installed" };
+    let what = if !changed { "installed already" } else { "installed" };
     let text = format!(
         "{what}: a pass every {}, kept in {STORE}\n{written}`ebb monitor status` says how it goes, `ebb undo monitor` takes it away\n",
         args.every

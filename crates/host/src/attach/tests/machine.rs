@@ -1,22 +1,24 @@
 //! A made-up machine, the host whose volume it attaches, and as much of each program as attaching uses.
 
 use super::super::*;
-use crate::command::CommandError;
+use crate::command::{CommandError, Output, Runner};
+use crate::made::tests::{Faults, Tried, Written};
+use crate::made::{Context, Host};
+use crate::sys::Sys;
 use ebbtide_door::own::{self, Locked};
-use ebbtide_model::journal::{Entry, JournalError, Leftover, leftovers};
+use ebbtide_provision::attached::Tunnel;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::sync::Mutex;
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 pub const KEY: &[u8] = b"the-key-of-the-volume";
 pub const SECRET: &str = "DHHC-1:00:the-secret-of-the-target:";
 /// The kernel's name of the device that is attached.
 const DISK: &str = "nvme7n1";
-
-/// What a panic carries that stands for a kill.
-pub struct Killed;
 
 /// What is on the volume of the other host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,17 +36,6 @@ pub enum On {
     },
     Filesystem,
     Foreign,
-}
-
-/// What was written down before each change.
-#[derive(Default)]
-pub struct Written(Mutex<Vec<Entry>>);
-
-impl Journal for Written {
-    fn write(&self, entry: &Entry) -> Result<(), JournalError> {
-        self.0.lock().expect("locks").push(entry.clone());
-        Ok(())
-    }
 }
 
 pub struct Machine {
@@ -72,8 +63,7 @@ pub struct Machine {
     pub journal: Written,
     /// Every command of this host and the other with its arguments.
     pub ran: RefCell<Vec<String>>,
-    fails_in: Cell<Option<usize>>,
-    halts_in: Cell<Option<usize>>,
+    pub faults: Faults,
 }
 
 impl Machine {
@@ -84,6 +74,7 @@ impl Machine {
             "dev/mapper",
             "etc/iscsi",
             "proc/self",
+            "proc/sys/kernel/random",
             "sys/class/block",
             "sys/class/nvme",
             "sys/module/nvme_tcp",
@@ -103,6 +94,8 @@ impl Machine {
         ] {
             fs::write(root.path().join(path), text).expect("writes");
         }
+        fs::set_permissions(root.path().join("root/secret"), fs::Permissions::from_mode(0o600))
+            .expect("sets");
         Machine {
             root,
             volume: RefCell::new(On::Blank),
@@ -117,8 +110,7 @@ impl Machine {
             mapping: RefCell::default(),
             journal: Written::default(),
             ran: RefCell::default(),
-            fails_in: Cell::new(None),
-            halts_in: Cell::new(None),
+            faults: Faults::default(),
         }
     }
 
@@ -136,65 +128,33 @@ impl Machine {
             hold_s: 30,
             secret_file: Some(self.at("root/secret")),
             encrypt: Some(Encrypt { key_file: None, integrity: true, backup: Some(self.at("root/header")) }),
+            copies: false,
             mount: Some(("/srv/deep/data".into(), Filesystem::Ext4)),
         }
     }
 
-    pub fn with<T>(&self, what: impl FnOnce(&Attacher<'_>) -> T) -> T {
-        what(&Attacher {
+    pub fn with<T>(&self, what: impl FnOnce(&Attachments<'_>) -> T) -> T {
+        self.within(|context| what(&Attachments::new(context)))
+    }
+
+    fn within<T>(&self, what: impl FnOnce(&Context<'_>) -> T) -> T {
+        let number = self.ran.borrow().len();
+        let id = format!("00000000-0000-4000-8000-{number:012}\n");
+        fs::write(self.at("proc/sys/kernel/random/uuid"), id).expect("writes");
+        what(&Context {
             sys: Sys::below(self.root.path()),
             runner: self,
-            around: self,
+            host: self,
+            journal: Some(&self.journal),
             tell: &|_| {},
             stop: &AtomicBool::new(false),
-            boundary: &|| self.boundary(),
-            journal: Some(&self.journal),
+            boundary: &|| self.faults.boundary(&self.at(Attachment::RECORDS), || self.gone()),
         })
-    }
-
-    fn boundary(&self) {
-        match self.halts_in.get() {
-            Some(0) => {
-                self.halts_in.set(None);
-                std::panic::panic_any(Killed)
-            }
-            Some(left) => self.halts_in.set(Some(left - 1)),
-            None => {}
-        }
-    }
-
-    /// Kills what runs at that boundary.
-    pub fn halt_in(&self, boundaries: Option<usize>) {
-        self.halts_in.set(boundaries);
-    }
-
-    /// Lets that command fail.
-    pub fn fail_in(&self, commands: Option<usize>) {
-        self.fails_in.set(commands);
-    }
-
-    pub fn still_to_fail(&self) -> bool {
-        self.fails_in.get().is_some()
-    }
-
-    /// What `ebb cleanup` does with the journal.
-    pub fn clean_up(&self) -> Vec<String> {
-        let entries = std::mem::take(&mut *self.journal.0.lock().expect("locks"));
-        let mut said = Vec::new();
-        for left in leftovers(&entries) {
-            let Leftover::Step { undo: ebbtide_model::plan::build::BuildUndo::Detach { name, id }, .. } =
-                left
-            else {
-                panic!("nothing else is written down")
-            };
-            said.push(format!("{:?}", self.with(|keeper| keeper.put_back(&name, &id))));
-        }
-        said
     }
 
     /// Whether the journal has something to clean up.
     pub fn has_left(&self) -> bool {
-        !leftovers(&self.journal.0.lock().expect("locks")).is_empty()
+        self.journal.has_left()
     }
 
     /// A boot of this host: what ran is gone.
@@ -394,12 +354,7 @@ impl Machine {
 impl Runner for Machine {
     fn run_with(&self, program: &str, arguments: &[&str], input: &[u8]) -> Result<Output, CommandError> {
         self.ran.borrow_mut().push(format!("{program} {}", arguments.join(" ")));
-        let counts = !matches!(program, "udevadm" | "umount")
-            && !matches!(arguments.first(), Some(&"close" | &"status"));
-        let fails = counts && self.fails_in.get() == Some(0);
-        if counts {
-            self.fails_in.set(self.fails_in.get().and_then(|left| left.checked_sub(1)));
-        }
+        let fails = self.faults.program(program)?;
         let (status, text) = if fails { (1, String::new()) } else { self.answer(program, arguments, input) };
         Ok(Output { status: Some(status), stdout: text.into_bytes(), stderr: String::new() })
     }
@@ -411,19 +366,19 @@ impl Runner for Machine {
     }
 }
 
-impl Around for Machine {
-    fn find(&self, destination: &str) -> Result<(String, bool), Failure> {
+impl Host for Machine {
+    fn find(&self, destination: &str, _: bool) -> Result<(String, bool), Failure> {
         match self.reachable.get() {
             true => Ok(("ebb".to_owned(), true)),
             false => Err(Failure::far(destination, "cannot be reached")),
         }
     }
 
-    fn remove_copy(&self, _: &Record, _: &Tunnel) -> Result<(), Failure> {
+    fn remove_copy(&self, _: &Sys, _: &Record, _: &Tunnel) -> Result<(), Failure> {
         Ok(())
     }
 
-    fn far(&self, record: &Record, tunnel: &Tunnel, words: &[&str]) -> Said {
+    fn far(&self, _: &Sys, record: &Record, tunnel: &Tunnel, words: &[&str]) -> Result<Output, Failure> {
         self.ran.borrow_mut().push(format!("ebb {}", words.join(" ")));
         if !self.reachable.get() {
             return Err(Failure::far(&tunnel.destination, "cannot be reached"));
@@ -455,17 +410,18 @@ impl Around for Machine {
             }
             other => panic!("{other:?}"),
         };
-        let stderr = if status == 0 { "" } else { "ebb: there is no export of that name" };
+        let stderr =
+            if status == 0 { "" } else { "ebb: there is no data that `ebb export` made on this host" };
         Ok(Output { status: Some(status), stdout: text.into_bytes(), stderr: stderr.to_owned() })
     }
 
-    fn put_secret(&self, _: &Record, _: &Tunnel, secret: &str) -> Result<String, Failure> {
+    fn put_secret(&self, _: &Sys, _: &Record, _: &Tunnel, secret: &str) -> Result<String, Failure> {
         assert_eq!(secret, SECRET);
         self.far_secret.set(true);
         Ok("/home/ada/.cache/ebbtide/attach-data.secret".to_owned())
     }
 
-    fn drop_secret(&self, _: &Record, tunnel: &Tunnel) -> Result<(), Failure> {
+    fn drop_secret(&self, _: &Sys, _: &Record, tunnel: &Tunnel) -> Result<(), Failure> {
         if !self.reachable.get() {
             return Err(Failure::far(&tunnel.destination, "cannot be reached"));
         }
@@ -490,7 +446,7 @@ impl Around for Machine {
         fs::write(place.join("state.json"), serde_json::to_vec(&state)?)
     }
 
-    fn end(&self, _: &Supervised) {
+    fn end(&self, _: &Sys, _: &Supervised) {
         self.supervisor.borrow_mut().take();
     }
 
@@ -512,7 +468,7 @@ impl Around for Machine {
         Ok("instance=7,cntlid=1".to_owned())
     }
 
-    fn delete_controller(&self, name: &str) -> io::Result<()> {
+    fn delete_controller(&self, _: &Sys, name: &str) -> io::Result<()> {
         assert_eq!(name, "nvme7");
         self.gone();
         Ok(())
@@ -525,7 +481,7 @@ impl Around for Machine {
         }
     }
 
-    fn users(&self, path: &Path) -> Vec<String> {
+    fn users(&self, _: &Sys, path: &Path) -> Vec<String> {
         assert_eq!(path, Path::new("/dev").join(DISK));
         self.users.borrow().clone()
     }
@@ -536,24 +492,60 @@ impl Around for Machine {
         Ok(())
     }
 
-    fn secret(&self, path: &Path) -> Result<String, Failure> {
-        fs::read_to_string(path).map_err(|error| Failure::file(path, error))
-    }
-
     fn key(&self, _: bool) -> Result<Vec<u8>, Failure> {
         Ok(KEY.to_vec())
     }
+}
 
-    fn now(&self) -> UnixTime {
-        UnixTime::from_secs(1_764_000_000)
+impl Tried for Machine {
+    fn faults(&self) -> &Faults {
+        &self.faults
     }
 
-    fn draw(&self) -> String {
-        let number = self.ran.borrow().len();
-        format!("00000000-0000-4000-8000-{number:012}")
+    fn journal(&self) -> &Written {
+        &self.journal
     }
 
-    fn pause(&self) {
-        std::thread::sleep(std::time::Duration::from_millis(1));
+    fn within(&self, what: &mut dyn FnMut(&Context<'_>)) {
+        Machine::within(self, what);
+    }
+
+    fn make(&self, context: &Context<'_>) -> Result<(), Failure> {
+        Attachments::new(context).attach(&self.wanted()).map(drop)
+    }
+
+    fn undo(&self, context: &Context<'_>) -> Result<(), Failure> {
+        Attachments::new(context).undo("data", false).map(drop)
+    }
+
+    fn boot(&self) {
+        Machine::boot(self);
+    }
+
+    fn vanish(&self) {
+        self.gone();
+    }
+
+    fn replace(&self) {
+        *self.volume.borrow_mut() = On::Foreign;
+    }
+
+    fn is_intact(&self, replaced: bool, was_whole: bool) -> bool {
+        match &*self.volume.borrow() {
+            On::Foreign => replaced,
+            On::Luks { filesystem, .. } => *filesystem || !was_whole && !replaced,
+            _ => !replaced && !was_whole,
+        }
+    }
+
+    fn is_out_of_reach(&self) -> bool {
+        self.mapping.borrow().is_none()
+            && matches!(&*self.volume.borrow(), On::Luks { filesystem: false, .. })
+    }
+
+    fn traces(&self, was_whole: bool) -> Vec<String> {
+        let mut traces = Machine::traces(self);
+        traces.retain(|trace| trace != "root/header" || !was_whole);
+        traces
     }
 }

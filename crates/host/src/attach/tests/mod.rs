@@ -4,22 +4,8 @@ mod machine;
 
 use super::*;
 use crate::build::Outcome;
-use ebbtide_provision::attached::{Link, Step};
-use machine::{KEY, Killed, Machine, On, SECRET};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-
-/// Does `what`, which may be killed; nothing where it was.
-fn until_killed<T>(what: impl FnOnce() -> T) -> Option<T> {
-    let hook = std::panic::take_hook();
-    std::panic::set_hook(Box::new(|_| {}));
-    let done = catch_unwind(AssertUnwindSafe(what));
-    std::panic::set_hook(hook);
-    match done {
-        Ok(done) => Some(done),
-        Err(panic) if panic.is::<Killed>() => None,
-        Err(panic) => resume_unwind(panic),
-    }
-}
+use ebbtide_provision::attached::Link;
+use machine::{KEY, Machine, On, SECRET};
 
 fn attached(machine: &Machine) -> Done {
     machine.with(|keeper| keeper.attach(&machine.wanted())).unwrap_or_else(|error| panic!("{error}"))
@@ -44,8 +30,8 @@ fn what_is_attached_stands_and_is_taken_away_as_a_whole() {
     assert!(!machine.has_left());
     let again = attached(&machine);
     assert!(!again.changed && again.record == done.record);
-    let left = machine.with(|keeper| keeper.detach("data")).expect("detaches");
-    assert_eq!(left, Vec::<String>::new());
+    let left = machine.with(|keeper| keeper.undo("data", false)).expect("detaches");
+    assert_eq!(left.1, Vec::<String>::new());
     // The copy of the header is its user's.
     assert_eq!(machine.traces(), ["root/header"]);
     assert!(
@@ -53,6 +39,12 @@ fn what_is_attached_stands_and_is_taken_away_as_a_whole() {
         "what is on the volume stays"
     );
     assert!(!machine.has_left());
+}
+
+#[test]
+fn no_fault_costs_data_or_leaves_what_nobody_can_take_away() {
+    let came = crate::made::tests::every_fault(Machine::new);
+    assert!(came > 60, "{came}");
 }
 
 #[test]
@@ -66,84 +58,6 @@ fn neither_key_nor_secret_is_written_down_or_said_to_a_program() {
 }
 
 #[test]
-fn a_kill_at_any_boundary_leaves_nothing_after_a_cleanup() {
-    let mut killed = 0;
-    for boundary in 0.. {
-        let machine = Machine::new();
-        machine.halt_in(Some(boundary));
-        let done = until_killed(|| machine.with(|keeper| keeper.attach(&machine.wanted())));
-        machine.halt_in(None);
-        if done.is_some() {
-            break;
-        }
-        killed += 1;
-        let said = machine.clean_up();
-        assert_eq!(machine.traces(), Vec::<String>::new(), "killed at boundary {boundary}: {said:?}");
-        assert_eq!(*machine.volume.borrow(), On::Blank, "killed at boundary {boundary}: {said:?}");
-        assert!(attached(&machine).formatted, "killed at boundary {boundary}");
-    }
-    assert!(killed > 20, "{killed}");
-}
-
-#[test]
-fn a_kill_while_it_is_taken_away_or_comes_back_costs_nothing_on_the_volume() {
-    for comes_back in [false, true] {
-        let mut killed = 0;
-        for boundary in 0.. {
-            let machine = Machine::new();
-            attached(&machine);
-            if comes_back {
-                machine.boot();
-            }
-            machine.halt_in(Some(boundary));
-            let done = until_killed(|| match comes_back {
-                true => machine.with(|keeper| keeper.attach(&machine.wanted())).map(drop),
-                false => machine.with(|keeper| keeper.detach("data")).map(drop),
-            });
-            machine.halt_in(None);
-            if let Some(done) = done {
-                done.expect("works");
-                break;
-            }
-            killed += 1;
-            let said = machine.clean_up();
-            let record = machine.with(|keeper| keeper.record("data").expect("reads"));
-            if record.is_none() {
-                assert_eq!(machine.traces(), ["root/header"], "boundary {boundary}: {said:?}");
-            } else {
-                // It was not begun, or whole already.
-                machine.with(|keeper| keeper.detach("data")).expect("detaches");
-            }
-            let stays = matches!(&*machine.volume.borrow(), On::Luks { filesystem: true, .. });
-            assert!(stays, "boundary {boundary}: {said:?}");
-            let done = attached(&machine);
-            assert!(!done.encrypted && !done.formatted, "boundary {boundary}");
-        }
-        assert!(killed >= 8, "{killed}");
-    }
-}
-
-#[test]
-fn what_fails_takes_away_what_was_made() {
-    let mut failed = 0;
-    for command in 0.. {
-        let machine = Machine::new();
-        machine.fail_in(Some(command));
-        let result = machine.with(|keeper| keeper.attach(&machine.wanted()));
-        if machine.still_to_fail() {
-            result.expect("nothing fails");
-            break;
-        }
-        failed += 1;
-        let error = result.expect_err("a command failed");
-        assert_eq!(machine.traces(), Vec::<String>::new(), "command {command}: {error}");
-        assert_eq!(*machine.volume.borrow(), On::Blank, "command {command}: {error}");
-        assert!(!machine.has_left(), "command {command}: {error}");
-    }
-    assert!(failed >= 6, "{failed}");
-}
-
-#[test]
 fn a_host_that_cannot_be_reached_keeps_nothing_here() {
     let machine = Machine::new();
     machine.reachable.set(false);
@@ -152,10 +66,10 @@ fn a_host_that_cannot_be_reached_keeps_nothing_here() {
     machine.reachable.set(true);
     attached(&machine);
     machine.reachable.set(false);
-    let left = machine.with(|keeper| keeper.detach("data")).expect("detaches");
+    let left = machine.with(|keeper| keeper.undo("data", false)).expect("detaches");
     assert_eq!(machine.traces(), ["export data", "secret there", "root/header"]);
     assert!(
-        left[0].contains("the export data on ada@store1") && left[0].contains("ebb undo data"),
+        left.1[0].contains("the export data on ada@store1") && left.1[0].contains("ebb undo data"),
         "{left:?}"
     );
 }
@@ -184,7 +98,7 @@ fn an_export_that_was_there_before_stays() {
     let machine = Machine::new();
     machine.exports.borrow_mut().insert("data".to_owned(), "/dev/vdb".to_owned());
     attached(&machine);
-    machine.with(|keeper| keeper.detach("data")).expect("detaches");
+    machine.with(|keeper| keeper.undo("data", false)).expect("detaches");
     assert_eq!(machine.traces(), ["export data", "root/header"]);
 }
 
@@ -200,7 +114,7 @@ fn only_what_is_blank_is_encrypted_or_formatted() {
     *machine.volume.borrow_mut() = On::Luks { uuid: "0-1".to_owned(), filesystem: false };
     let wanted = Wanted { mount: None, ..machine.wanted() };
     machine.with(|keeper| keeper.attach(&wanted)).expect("is opened");
-    machine.with(|keeper| keeper.detach("data")).expect("detaches");
+    machine.with(|keeper| keeper.undo("data", false)).expect("detaches");
     refused(&machine, &machine.wanted(), &["was not encrypted by this attach"]);
     let plain = Wanted { encrypt: None, ..machine.wanted() };
     refused(&machine, &plain, &["crypto_LUKS", "no file system that can be mounted"]);
@@ -223,12 +137,12 @@ fn what_was_attached_is_known_by_what_it_carries_when_it_is_exported_again() {
     );
     let On::Luks { uuid, .. } = machine.volume.borrow().clone() else { panic!("a header") };
     let words = format!("--carries {uuid} ");
-    machine.with(|keeper| keeper.detach("data")).expect("detaches");
+    machine.with(|keeper| keeper.undo("data", false)).expect("detaches");
     // By what was noted of the place, whatever it is called.
     let renamed = Wanted { name: "other".to_owned(), encrypt: None, mount: None, ..machine.wanted() };
     machine.with(|keeper| keeper.attach(&renamed)).expect("attaches");
     assert!((last_export(&machine) + " ").contains(&words), "{}", last_export(&machine));
-    machine.with(|keeper| keeper.detach("other")).expect("detaches");
+    machine.with(|keeper| keeper.undo("other", false)).expect("detaches");
     // By the copy of the header, on a host that knows nothing of it.
     std::fs::remove_dir_all(machine.at("var/lib/ebbtide")).expect("removes");
     attached(&machine);
@@ -240,7 +154,7 @@ fn what_was_attached_is_known_by_what_it_carries_when_it_is_exported_again() {
     attached(&machine);
     assert!((last_export(&machine) + " ").contains(&words), "{}", last_export(&machine));
     // As its user says.
-    machine.with(|keeper| keeper.detach("data")).expect("detaches");
+    machine.with(|keeper| keeper.undo("data", false)).expect("detaches");
     let said = Wanted { carries: Some("u-1".to_owned()), ..machine.wanted() };
     let _ = machine.with(|keeper| keeper.attach(&said));
     assert!((last_export(&machine) + " ").contains("--carries u-1 "), "{}", last_export(&machine));
@@ -250,11 +164,11 @@ fn what_was_attached_is_known_by_what_it_carries_when_it_is_exported_again() {
 fn a_header_is_not_forgotten_where_a_volume_is_attached_without_it() {
     let machine = Machine::new();
     attached(&machine);
-    machine.with(|keeper| keeper.detach("data")).expect("detaches");
+    machine.with(|keeper| keeper.undo("data", false)).expect("detaches");
     let On::Luks { uuid, filesystem } = machine.volume.borrow().clone() else { panic!("a header") };
     let plain = Wanted { encrypt: None, mount: None, ..machine.wanted() };
     machine.with(|keeper| keeper.attach(&plain)).expect("attaches");
-    machine.with(|keeper| keeper.detach("data")).expect("detaches");
+    machine.with(|keeper| keeper.undo("data", false)).expect("detaches");
     *machine.volume.borrow_mut() = On::Torn { uuid, filesystem };
     let mut without = machine.wanted();
     without.encrypt = Some(Encrypt { key_file: None, integrity: true, backup: None });
@@ -265,7 +179,7 @@ fn a_header_is_not_forgotten_where_a_volume_is_attached_without_it() {
 fn a_volume_is_never_formatted_twice_and_opens_with_the_copy_of_its_header() {
     let machine = Machine::new();
     attached(&machine);
-    machine.with(|keeper| keeper.detach("data")).expect("detaches");
+    machine.with(|keeper| keeper.undo("data", false)).expect("detaches");
     let On::Luks { uuid, filesystem } = machine.volume.borrow().clone() else { panic!("a header") };
     *machine.volume.borrow_mut() = On::Torn { uuid, filesystem };
     let mut without = machine.wanted();
@@ -281,7 +195,7 @@ fn a_volume_is_never_formatted_twice_and_opens_with_the_copy_of_its_header() {
         Some(machine.at("root/header"))
     );
     assert!(
-        Attacher::restore_command(&done.record)
+        Attachments::restore_command(&done.record)
             .is_some_and(|line| line.contains("luksHeaderRestore /dev/disk/by-path/far"))
     );
 }
@@ -337,7 +251,7 @@ fn what_is_asked_for_differently_is_refused() {
     attached(&machine);
     let other = Wanted { hold_s: 5, ..machine.wanted() };
     refused(&machine, &other, &["hold is 30 s and not 5 s", "ebb undo data"]);
-    let error = machine.with(|keeper| keeper.detach("other")).expect_err("is not there").to_string();
+    let error = machine.with(|keeper| keeper.undo("other", false)).expect_err("is not there").to_string();
     assert!(error.contains("there is no other") && error.contains("ebb status"), "{error}");
 }
 
@@ -345,23 +259,24 @@ fn what_is_asked_for_differently_is_refused() {
 fn a_record_of_another_attachment_is_not_put_back() {
     let machine = Machine::new();
     let record = attached(&machine).record;
-    let put_back = |id: &str| machine.with(|keeper| keeper.put_back("data", id)).expect("looks");
+    let put_back = |id: &str| machine.with(|keeper| keeper.clean_up("data", id, false)).expect("looks");
     assert_eq!(put_back("another"), Outcome::Before);
     assert!(matches!(put_back(&record.id), Outcome::Left(_)));
-    assert!(record.begun.contains(&Step::Mount));
+    assert!(record.has_begun("mount"));
 }
 
 #[test]
 fn what_is_busy_stays_attached() {
     let machine = Machine::new();
-    let record = attached(&machine).record;
+    attached(&machine);
+    let record = machine.with(|keeper| keeper.record("data").expect("reads")).expect("a record");
     machine.busy.set(true);
-    machine.with(|keeper| keeper.detach("data")).expect_err("it is busy");
+    machine.with(|keeper| keeper.undo("data", false)).expect_err("it is busy");
     // A connection that is lost now is still made again.
     assert_eq!(machine.with(|keeper| keeper.record("data").expect("reads")), Some(record));
     assert!(!machine.has_left());
     machine.busy.set(false);
-    machine.with(|keeper| keeper.detach("data")).expect("detaches");
+    machine.with(|keeper| keeper.undo("data", false)).expect("detaches");
     assert_eq!(machine.traces(), ["root/header"]);
 }
 
@@ -371,13 +286,13 @@ fn what_somebody_else_mounted_or_built_on_is_not_pulled_away() {
     let wanted = Wanted { encrypt: None, mount: None, ..machine.wanted() };
     machine.with(|keeper| keeper.attach(&wanted)).expect("attaches");
     machine.users.borrow_mut().push("nvme7n1 is mounted on /mnt (unmount it)".to_owned());
-    let error = machine.with(|keeper| keeper.detach("data")).expect_err("it is in use").to_string();
+    let error = machine.with(|keeper| keeper.undo("data", false)).expect_err("it is in use").to_string();
     assert!(error.contains("its session goes on") && error.contains("mounted on /mnt"), "{error}");
     let record = machine.with(|keeper| keeper.record("data").expect("reads")).expect("a record");
     let status = machine.with(|keeper| keeper.look(&record));
     assert!(status.is_well() && !machine.has_left(), "{}", status.text());
     machine.users.borrow_mut().clear();
-    machine.with(|keeper| keeper.detach("data")).expect("detaches");
+    machine.with(|keeper| keeper.undo("data", false)).expect("detaches");
     assert_eq!(machine.traces(), Vec::<String>::new());
 }
 
@@ -420,8 +335,8 @@ fn a_clone_of_this_host_neither_connects_nor_takes_the_export_away() {
         };
         std::fs::write(machine.at(clone), other).expect("writes");
         refused(&machine, &machine.wanted(), &["may be a clone of it", "ebb undo data"]);
-        let left = machine.with(|keeper| keeper.detach("data")).expect("detaches");
-        assert!(left[0].contains("clone") && left[0].contains("ebb undo data"), "{left:?}");
+        let left = machine.with(|keeper| keeper.undo("data", false)).expect("detaches");
+        assert!(left.1[0].contains("clone") && left.1[0].contains("ebb undo data"), "{left:?}");
         assert_eq!(machine.traces(), ["export data", "secret there", "root/header"]);
     }
 }
@@ -433,26 +348,4 @@ fn an_export_that_somebody_of_this_host_s_name_is_connected_to_is_left_to_them()
     machine.connected.set(true);
     refused(&machine, &machine.wanted(), &["logs in as this host does", "ebb undo data --force"]);
     assert_eq!(machine.traces(), ["export data"]);
-}
-
-#[test]
-fn a_clean_up_erases_what_a_killed_attach_wrote_and_nothing_else() {
-    let mut others = 0;
-    for boundary in 0.. {
-        let machine = Machine::new();
-        let plain = Wanted { encrypt: None, ..machine.wanted() };
-        let wanted = if boundary % 2 == 0 { machine.wanted() } else { plain };
-        machine.halt_in(Some(boundary / 2));
-        let done = until_killed(|| machine.with(|keeper| keeper.attach(&wanted)));
-        machine.halt_in(None);
-        if done.is_some() {
-            break;
-        }
-        // Before it is cleaned up somebody makes use of the volume.
-        *machine.volume.borrow_mut() = On::Foreign;
-        let said = machine.clean_up();
-        assert_eq!(*machine.volume.borrow(), On::Foreign, "killed at boundary {boundary}: {said:?}");
-        others += usize::from(said.iter().any(|said| said.contains("carries xfs")));
-    }
-    assert!(others >= 3, "{others}");
 }

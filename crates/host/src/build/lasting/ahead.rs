@@ -59,7 +59,7 @@ impl Keeper<'_> {
             }
             planned.steps.push(step.action.to_string());
         }
-        (self.may_build)(&members, destroy).map_err(Failure::Refused)?;
+        self.host.may_build(&members, destroy).map_err(Failure::Refused)?;
         Ok(planned)
     }
 }

@@ -19,7 +19,7 @@ impl Keeper<'_> {
     /// As [`apply`](Self::apply); when a member is not there after `patience`.
     pub fn at_boot(&self, name: &str, patience: Duration) -> Result<Applied, Failure> {
         let _lock = self.lock(APPLY, name)?;
-        let record = self.record(name).map_err(|bad| Failure::file(&bad.path, bad.what))?;
+        let record = self.record(name)?;
         let record = record.filter(|record| record.phase == Phase::Applied || record.is_made_anew());
         let Some(mut record) = record else {
             return Err(Failure::Refused(format!(
@@ -102,6 +102,6 @@ impl Keeper<'_> {
             return Ok(Ok(false));
         }
         let members: Vec<&Member> = record.desired.members.iter().collect();
-        Ok((self.may_build)(&members, false).map(|()| true))
+        Ok(self.host.may_build(&members, false).map(|()| true))
     }
 }

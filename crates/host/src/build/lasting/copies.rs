@@ -297,7 +297,7 @@ impl Keeper<'_> {
                 on_host(member)
             )),
             (Some(_), _) => Ok(()),
-            (None, _) => (self.may_build)(&[member], destroy),
+            (None, _) => self.host.may_build(&[member], destroy),
         }
     }
 

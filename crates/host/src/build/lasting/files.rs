@@ -1,69 +1,15 @@
 //! The host's files: read, replaced as a whole, and put back to the byte.
 
 use super::{Failure, Keeper};
-use ebbtide_door::configuration::{self, Configured};
-use ebbtide_door::{DoorError, own, read};
 use ebbtide_model::shown::Shown;
-use ebbtide_provision::files::{self, Part};
+use ebbtide_provision::files::Part;
 use ebbtide_provision::{Record, diff};
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
-
-/// Longest file of the host's that is changed.
-const LONGEST: u64 = 4 << 20;
-/// How often a file is read again that others edit meanwhile.
-const TRIES: u32 = 100;
+use std::path::PathBuf;
 
 /// A part that is not in its file as it should be, the file's text now, and as it should be.
 type Pending<'a> = (&'a Part, Option<String>, String);
 
-/// Why the file of `part` is not changed; the failure names it.
-fn refused(part: &Part, error: DoorError) -> Failure {
-    match error {
-        DoorError::Refused(refusal) => Failure::file(&part.path, refusal.reasons_in_words()),
-        DoorError::System { what, source, .. } => {
-            Failure::file(&part.path, format!("cannot {what} it: {source}"))
-        }
-        other => Failure::file(&part.path, other),
-    }
-}
-
 impl Keeper<'_> {
-    /// The text of the host's file `path`; nothing where there is none.
-    pub(super) fn text(&self, path: &Path) -> Result<Option<String>, Failure> {
-        match read::text(&self.sys.at(path), LONGEST) {
-            Err(read::ReadError::System(error)) if error.kind() == ErrorKind::NotFound => Ok(None),
-            other => other.map(Some).map_err(|error| Failure::file(path, error.of_it())),
-        }
-    }
-
-    /// Gives the file of `part` the text that `change` makes of the one it has, however often others edit it meanwhile.
-    pub(super) fn replace(
-        &self,
-        part: &Part,
-        change: &dyn Fn(Option<&str>) -> Result<String, Failure>,
-    ) -> Result<(), Failure> {
-        let path = self.sys.at(&part.path);
-        let mode = if part.executable { 0o755 } else { 0o644 };
-        for _ in 0..TRIES {
-            let now = self.text(&part.path)?;
-            let text = change(now.as_deref())?;
-            // Of an edit that a kill interrupted: the other lines are those of the file in its place, so that nothing is lost with it.
-            let others = files::others(now.as_deref().unwrap_or_default());
-            let is_known =
-                |left: &[u8]| std::str::from_utf8(left).is_ok_and(|left| files::others(left) == others);
-            configuration::forget_unfinished(&path, &is_known)
-                .map_err(|error| Failure::file(&part.path, error))?;
-            let written =
-                configuration::replace(&path, now.as_ref().map(String::as_bytes), text.as_bytes(), mode);
-            if written.map_err(|error| refused(part, error))? == Configured::Written {
-                (self.boundary)();
-                return Ok(());
-            }
-        }
-        Err(Failure::file(&part.path, "other programs edit it all the time; stop them, and try again"))
-    }
-
     /// Parts that are not in their files as they should be, with the files' text now and as it should be.
     pub(super) fn pending<'a>(&self, record: &'a Record) -> Result<Vec<Pending<'a>>, Failure> {
         let mut pending = Vec::new();
@@ -93,15 +39,6 @@ impl Keeper<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Whether the file of `part` can be changed.
-    pub(super) fn may_change(&self, part: &Part) -> Result<(), Failure> {
-        match configuration::may_replace(&self.sys.at(&part.path)) {
-            // Its directory is made with it.
-            Err(DoorError::System { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(()),
-            judged => judged.map_err(|error| refused(part, error)),
-        }
     }
 
     /// Changes of the host's files as a diff.
@@ -161,10 +98,7 @@ impl Keeper<'_> {
             let Some(now) = self.text(&part.path)? else { continue };
             match without(record, part, &now)? {
                 None => {
-                    (self.tell)(&format!("remove {}", part.path.shown()));
-                    own::remove(&self.sys.at(&part.path))
-                        .map_err(|error| Failure::file(&part.path, error))?;
-                    (self.boundary)();
+                    self.remove_file(part)?;
                 }
                 Some(left) if left != now => {
                     (self.tell)(&format!("write {}", part.path.shown()));
@@ -178,21 +112,6 @@ impl Keeper<'_> {
             changed += 1;
         }
         Ok(changed)
-    }
-
-    /// Runs `commands`, of those that follow a change of the host's files.
-    pub(super) fn after<'a>(
-        &self,
-        commands: impl IntoIterator<Item = &'a Vec<String>>,
-    ) -> Result<(), Failure> {
-        for words in commands {
-            let Some((program, arguments)) = words.split_first() else { continue };
-            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-            (self.tell)(&words.join(" "));
-            super::super::run(self.runner, program, &arguments)?;
-            (self.boundary)();
-        }
-        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@ use super::apply::APPLY;
 use super::running::ReadOnly;
 use super::whose::{Other, uuid_made};
 use super::{Failure, Keeper};
-use crate::attach;
+use crate::made;
 use crate::mounting;
 use crate::sys::md::Synced;
 use crate::{at_work, sys};
@@ -162,7 +162,7 @@ impl Keeper<'_> {
                     error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
                 }))
             }
-            BuildUndo::Detach { name, .. } => is(attach::is_recorded(sys, name)),
+            BuildUndo::Unmake(thing) => is(made::recorded(sys).contains(&(thing.kind, thing.name.clone()))),
             BuildUndo::RestoreQueue { set, .. } => match queue::get(sys, set) {
                 Ok(now) if now == set.value => StepState::Stands,
                 Ok(now) => StepState::Other(format!(
@@ -174,7 +174,6 @@ impl Keeper<'_> {
                 Err(_) => StepState::Absent,
             },
             BuildUndo::DetachLoop { .. } => StepState::Absent,
-            BuildUndo::RemoveExport(export) => is(crate::export::stands(sys, export)),
         })
     }
 
@@ -601,11 +600,10 @@ fn absent(undo: &BuildUndo) -> String {
         BuildUndo::Unmount { mountpoint, .. } => format!("nothing is mounted on {}", mountpoint.shown()),
         BuildUndo::RemoveDirectory(path) => format!("the directory {} is not there", path.shown()),
         BuildUndo::RemoveGroup(path) => format!("the control group {} is not there", path.shown()),
-        BuildUndo::Detach { name, .. } => format!("{name} is not attached"),
+        BuildUndo::Unmake(thing) => format!("{} is not there", thing.name),
         BuildUndo::RestoreQueue { set, .. } => {
             format!("{} of {} cannot be read", set.attribute.file(), set.device)
         }
         BuildUndo::DetachLoop { device, .. } => format!("{device} has no file"),
-        BuildUndo::RemoveExport(export) => format!("the export {} is not there", export.name),
     }
 }

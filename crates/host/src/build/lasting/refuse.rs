@@ -115,7 +115,7 @@ impl Keeper<'_> {
         made: &[usize],
     ) -> Result<(), Failure> {
         let members = self.to_write(record, index, undo, destroy, made)?;
-        (self.may_build)(&members, destroy).map_err(Failure::Refused)
+        self.host.may_build(&members, destroy).map_err(Failure::Refused)
     }
 
     /// The array or logical volume that is there for what `step` makes, where it was made otherwise, and how.

@@ -21,7 +21,7 @@ pub(super) struct Renewed {
 impl Keeper<'_> {
     /// The record for `desired`: the one on disk where that is of the same array.
     pub(super) fn renewed(&self, desired: Desired) -> Result<Renewed, Failure> {
-        let old = self.record(&desired.name).map_err(|bad| Failure::file(&bad.path, bad.what))?;
+        let old = self.record(&desired.name)?;
         let Some(mut old) = old else {
             let mut desired = desired;
             // Directories that are there are nobody's to remove.
@@ -121,7 +121,7 @@ impl Keeper<'_> {
         if stale.is_empty() && stale_parts.is_empty() {
             return Ok(applied);
         }
-        let old = self.record(&record.desired.name).map_err(|bad| Failure::file(&bad.path, bad.what))?;
+        let old = self.record(&record.desired.name)?;
         if let Some(mut old) = old {
             (old.phase, old.anew) = (Phase::Applying, false);
             self.write(&old)?;

@@ -86,7 +86,7 @@ fn is_in_use(devices: &Devices, device: &BlockDevice) -> bool {
 ///
 /// # Errors
 /// The first that may not, and what to do.
-pub fn may_build(members: &[&Member], destroy: bool) -> Result<(), String> {
+pub(crate) fn may_build(members: &[&Member], destroy: bool) -> Result<(), String> {
     let door = judge::door();
     let mut loaded = Vec::new();
     for member in members {

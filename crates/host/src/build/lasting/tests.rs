@@ -16,6 +16,7 @@ mod running;
 use super::*;
 use machine::{Disk, Machine};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Of what is tried by the hundred, every so many are; `EBB_TEST_EVERY=1` tries all.
 fn every() -> usize {
@@ -301,15 +302,17 @@ fn the_wait_for_what_a_command_makes_ends_when_it_is_asked_to() {
                 stop.store(true, Ordering::Relaxed);
             }
         };
-        let Keeper { sys, runner, may_build, boundary, .. } = keeper;
-        let keeper = Keeper {
+        let Context { sys, runner, host, boundary, .. } = keeper.0;
+        let context = Context {
             sys: sys.clone(),
             runner: *runner,
-            may_build: *may_build,
+            host: *host,
+            journal: None,
             tell: &tell,
             stop: &stop,
             boundary: *boundary,
         };
+        let keeper = Keeper(&context);
         keeper.apply(desired, false, &[]).expect_err("is stopped")
     });
     assert_eq!(error, BuildError::Stopped.into());

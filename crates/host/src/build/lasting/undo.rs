@@ -40,7 +40,7 @@ impl Keeper<'_> {
         // Where there is nothing to take away, nothing is made either.
         let unknown = self.record(name).is_ok_and(|record| record.is_none());
         let _lock = if unknown { None } else { Some(self.lock("ebb undo", name)?) };
-        let record = self.record(name).map_err(|bad| Failure::file(&bad.path, bad.what))?;
+        let record = self.record(name)?;
         let mut record = record.ok_or_else(|| no_such(name))?;
         self.may_take_files(&record)?;
         self.refuse_waiting(&record.desired)?;
@@ -236,7 +236,7 @@ impl Keeper<'_> {
     /// # Errors
     /// When there is no such record, or a program that is asked fails.
     pub fn plan_undo(&self, name: &str, destroy: bool) -> Result<Planned, Failure> {
-        let record = self.record(name).map_err(|bad| Failure::file(&bad.path, bad.what))?;
+        let record = self.record(name)?;
         let record = record.ok_or_else(|| no_such(name))?;
         self.refuse_waiting(&record.desired)?;
         let others = self.others(&record)?;

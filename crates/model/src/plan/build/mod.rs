@@ -22,8 +22,8 @@ pub use identity::Identity;
 pub use own::group;
 
 use crate::experiment::Design;
-use crate::export::ExportUndo;
 use crate::file_id::FileId;
+use crate::made::Thing;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -235,13 +235,10 @@ pub enum BuildUndo {
         /// What the swap space must carry to be switched off.
         label: String,
     },
-    /// Takes away what an attach or a detach of a volume of another host left that did not end.
-    Detach {
-        /// What it is called on this host.
-        name: String,
-        /// The id of its record: another one under that name is not touched.
-        id: String,
-    },
+    /// Takes away what did not come to be whole of something that was to stay, or what is left of it; journals of earlier versions had a step
+    /// for each kind.
+    #[serde(alias = "detach", alias = "remove_export")]
+    Unmake(Thing),
     /// Removes a control group that programs are held to a rate in; who is still in it goes on in the one above.
     RemoveGroup(PathBuf),
     /// Unmounts, if what is mounted there is what was.
@@ -252,8 +249,6 @@ pub enum BuildUndo {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<Mounted>,
     },
-    /// Takes away an export to other hosts that did not come to be whole, or that was being taken away.
-    RemoveExport(ExportUndo),
 }
 
 /// An encrypted device that is opened.

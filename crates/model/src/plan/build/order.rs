@@ -10,8 +10,8 @@ impl BuildUndo {
         use BuildUndo as Undo;
         match (self, below) {
             (Undo::RestoreQueue { .. }, _) | (_, Undo::RestoreQueue { .. }) => false,
-            (Undo::RemoveGroup(_) | Undo::RemoveExport(_) | Undo::Detach { .. }, _) => false,
-            (_, Undo::RemoveGroup(_) | Undo::RemoveExport(_) | Undo::Detach { .. }) => false,
+            (Undo::RemoveGroup(_) | Undo::Unmake(_), _) => false,
+            (_, Undo::RemoveGroup(_) | Undo::Unmake(_)) => false,
             (Undo::RemoveDirectory(path), Undo::RemoveDirectory(above)) => path.starts_with(above),
             (Undo::Unmount { mountpoint, .. }, Undo::RemoveDirectory(path)) => mountpoint.starts_with(path),
             (Undo::RemoveDirectory(_), _) | (_, Undo::RemoveDirectory(_)) => false,

@@ -61,12 +61,6 @@ fn is_group(path: &Path, run: &str) -> bool {
         && path.parent().is_some_and(|above| group(above, run) == path)
 }
 
-/// The name of an attachment, which is that of its record's file too.
-fn is_attachment(name: &str) -> bool {
-    !name.is_empty()
-        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
-}
-
 impl BuildUndo {
     /// Whether what it puts back has a name, label or uuid as the run called `run` gives them.
     pub fn is_of(&self, run: &str) -> bool {
@@ -90,8 +84,7 @@ impl BuildUndo {
             BuildUndo::SwapOff { label, .. } => is_label(label),
             BuildUndo::RemoveGroup(path) => !tag.is_empty() && is_group(path, run),
             BuildUndo::Unmount { mountpoint, .. } => is_mountpoint(mountpoint, &tag),
-            BuildUndo::Detach { name, .. } => is_attachment(name),
-            BuildUndo::RemoveExport(export) => export.is_of(run),
+            BuildUndo::Unmake(thing) => thing.is_named(),
         }
     }
 }
@@ -99,6 +92,7 @@ impl BuildUndo {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::made::{Kind, Thing};
 
     const RUN: &str = "20261122-123909-a070";
 
@@ -112,6 +106,9 @@ mod tests {
             sequence: None,
         };
         let group = |name: &str| BuildUndo::RemoveVg { name: name.to_owned() };
+        let attached = |name: &str| {
+            BuildUndo::Unmake(Thing { kind: Kind::Attached, name: name.to_owned(), id: "x".to_owned() })
+        };
         let md = |uuid: &str| BuildUndo::StopMd {
             device: "/dev/md200".to_owned(),
             uuid: uuid.to_owned(),
@@ -126,12 +123,12 @@ mod tests {
             BuildUndo::RemoveDirectory("/run/ebbtide".into()),
             BuildUndo::RemoveGroup("/sys/fs/cgroup/ebbtide-20261122-123909-a070".into()),
             BuildUndo::DetachLoop { device: device(), file: "/v/f".into(), id: None, sequence: None },
-            BuildUndo::Detach { name: "backup_1".to_owned(), id: "x".to_owned() },
+            attached("backup_1"),
         ] {
             assert!(ours.is_of(RUN), "{ours}");
         }
         for other in [
-            BuildUndo::Detach { name: "../../etc/passwd".to_owned(), id: "x".to_owned() },
+            attached("../../etc/passwd"),
             unmount("/any/mount"),
             unmount("/run/ebbtide/20261122_123909_b070"),
             unmount("/run/ebbtide/20261122_123909_a0701"),

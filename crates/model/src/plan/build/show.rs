@@ -1,7 +1,6 @@
 //! Builds as text: the exact commands, as one would type them.
 
 use super::{Build, BuildAction, BuildStep, BuildUndo, QueueAttribute, QueueSetting};
-use crate::export::ExportUndo;
 use crate::shown::Shown;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -93,12 +92,11 @@ impl fmt::Display for BuildUndo {
             }
             BuildUndo::SwapOff { device, .. } => write!(f, "swapoff {}", quoted(device)),
             BuildUndo::CloseCrypt { name, .. } => write!(f, "cryptsetup close {name}"),
-            BuildUndo::Detach { name, .. } => write!(f, "ebb undo {}", quoted(name)),
+            BuildUndo::Unmake(thing) => write!(f, "ebb undo {}", quoted(&thing.name)),
             BuildUndo::RemoveGroup(path) => write!(f, "rmdir {}", quoted(&path.to_string_lossy())),
             BuildUndo::Unmount { mountpoint, .. } => {
                 write!(f, "umount {}", quoted(&mountpoint.to_string_lossy()))
             }
-            BuildUndo::RemoveExport(ExportUndo { name, .. }) => write!(f, "ebb undo {name}"),
         }
     }
 }
@@ -128,8 +126,7 @@ impl BuildUndo {
             BuildUndo::RestoreQueue { .. }
             | BuildUndo::RemoveDirectory(_)
             | BuildUndo::RemoveGroup(_)
-            | BuildUndo::RemoveExport(_)
-            | BuildUndo::Detach { .. } => &[],
+            | BuildUndo::Unmake(_) => &[],
             BuildUndo::StopMd { .. } => &["mdadm"],
             BuildUndo::RemovePv { .. } => &["pvs", "pvremove"],
             BuildUndo::RemoveVg { .. } => &["vgs", "vgremove"],

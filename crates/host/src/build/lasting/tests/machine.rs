@@ -5,14 +5,18 @@ mod programs;
 mod somebody;
 
 use super::super::*;
-use crate::command::{CommandError, Output};
+use crate::command::{CommandError, Output, Runner};
+use crate::made::Host;
+use crate::sys::Sys;
 use ebbtide_experiment::parse;
 use ebbtide_provision::status::ArraySeen;
-use ebbtide_provision::{Class, DesignRequest, Desired, System};
+use ebbtide_provision::{Class, DesignRequest, Desired, Member, System};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 /// How many disks it has.
 const DISKS: usize = 6;
@@ -209,35 +213,15 @@ impl Machine {
                 }
             }
         };
-        let may_build = |members: &[&Member], destroy: bool| {
-            for member in members {
-                let on = self
-                    .disks
-                    .borrow()
-                    .iter()
-                    .find(|(key, _)| key.ends_with(&format!(":{}", member.path)))
-                    .map(|(key, value)| format!("{key} {value}"));
-                match on {
-                    Some(on) if on.starts_with("gone") => {
-                        return Err(format!("{} is not there", member.path));
-                    }
-                    Some(on) if !destroy => {
-                        return Err(format!("{} carries {on}; say --destroy", member.path));
-                    }
-                    _ => {}
-                }
-            }
-            Ok(())
-        };
-        let stop = AtomicBool::new(false);
-        let done = what(&Keeper {
+        let done = what(&Keeper(&Context {
             sys: self.sys(),
             runner: self,
-            may_build: &may_build,
+            host: self,
+            journal: None,
             tell: &|_| {},
-            stop: &stop,
+            stop: &AtomicBool::new(false),
             boundary: &boundary,
-        });
+        }));
         self.live();
         done
     }
@@ -612,5 +596,28 @@ impl Machine {
         if let Ok(text) = fs::read_to_string(&path) {
             fs::write(path, how(text)).expect("writes");
         }
+    }
+}
+
+impl Host for Machine {
+    fn may_build(&self, members: &[&Member], destroy: bool) -> Result<(), String> {
+        for member in members {
+            let on = self
+                .disks
+                .borrow()
+                .iter()
+                .find(|(key, _)| key.ends_with(&format!(":{}", member.path)))
+                .map(|(key, value)| format!("{key} {value}"));
+            match on {
+                Some(on) if on.starts_with("gone") => {
+                    return Err(format!("{} is not there", member.path));
+                }
+                Some(on) if !destroy => {
+                    return Err(format!("{} carries {on}; say --destroy", member.path));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 }

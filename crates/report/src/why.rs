@@ -24,8 +24,8 @@ pub(super) fn cells(row: &Row) -> [String; 5] {
     [
         row.resource.name().to_owned(),
         known(row.utilisation.map(words::percent)),
-        known(row.waiting.as_ref().map(|waiting| figure(waiting))),
-        known(row.gain.as_ref().map(|gain| figure(gain))),
+        known(row.waiting.as_ref().map(&figure)),
+        known(row.gain.as_ref().map(figure)),
         row.verdicts.iter().map(ranked).collect::<Vec<_>>().join(", "),
     ]
 }

@@ -253,7 +253,9 @@ impl<'a> Load<'a> {
         let mut done = Vec::new();
         self.array.work(now, &mut self.recorder, &mut done)?;
         for (slot, end) in done {
-            let end = self.durable(self.slots[slot as usize].op.kind, end);
+            // Slots behind those of operations write back: nobody waits for a flush of that.
+            let op = self.slots.get(slot as usize).map(|slot| slot.op.kind);
+            let end = op.map_or(end, |op| self.durable(op, end));
             self.queue.push(end, slot);
         }
         Ok(())

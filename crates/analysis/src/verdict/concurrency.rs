@@ -3,7 +3,9 @@
 //! Derivation (Little's law): in a closed loop of `N` operations in flight, the rate is `N / latency`. While
 //! latency is no more than the members need for one operation alone (their floor), no operation waits for
 //! another, and twice the `N` gives twice the rate. When latency is well above the floor, operations already
-//! wait, and more of them would wait longer. Where nothing is known of the floor there are two weaker grounds: members of a parallel layout that are idle because there are fewer operations
+//! wait, and more of them would wait longer. Behind a far-end cache the floor depends on what it holds; but when the
+//! slowest operations take what one that misses it takes alone, none of them waited. Where nothing is known of the
+//! floor there are two weaker grounds: members of a parallel layout that are idle because there are fewer operations
 //! than members, and `N = 1`, at which nothing can wait for anything.
 //!
 //! After the last trial the same runs for a moment with twice and four times the operations in flight (the ladder): that
@@ -34,10 +36,30 @@ const SEVERAL: f64 = 1.5;
 /// Confidence of grounds that hold against a ladder that says nothing.
 const SURE: f64 = 0.8;
 
+/// What an operation takes that misses the far-end cache, in nanoseconds, of the slowest working member; `None` where one of
+/// them has no such cache, or an arm.
+fn miss(case: &Case<'_>) -> Option<f64> {
+    let mut slowest = 0.0_f64;
+    for member in case.working() {
+        let shape = case.shape(&member.name)?;
+        if shape.character.cache.is_none() || shape.character.seek.is_some() {
+            return None;
+        }
+        if case.workload.reads() {
+            slowest = slowest.max(shape.read_latency.mean());
+        }
+        if case.workload.writes() {
+            slowest = slowest.max(shape.write_latency.mean());
+        }
+    }
+    (slowest > 0.0).then_some(slowest)
+}
+
 /// What is looked at, each with its edge.
 #[rustfmt::skip]
 pub(super) const CHECKS: &[Check] = &[
     Check::at_least("what one operation alone takes, of the members' mean latency", FLOOR_SHARE, Unit::Share, "then none waits for another"),
+    Check::at_least("or: what a miss of the volume's cache takes alone, of the 99th percentile of latency, or the other way round", FLOOR_SHARE, Unit::Share, "the slowest operations did not wait"),
     Check::below("or: operations in flight for each member that works", IDLE_MEMBERS, Unit::Operations, "members are idle for want of work"),
     Check::at_least("or: rate with twice as many in flight over that with as many", HELPS, Unit::Times, "less nobody would look for; from 1.25 it is surer"),
     Check::at_least("and where short runs were made, what they gained at least", NO_GAIN, Unit::Times, "otherwise the verdict is withdrawn"),
@@ -65,6 +87,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let base = facts.rungs.as_ref().map_or(iops, Rungs::reference);
     let mut by_ladder = false;
     let ground = below_floor(case, facts.latency)
+        .or_else(|| far_misses(case))
         .or_else(|| idle_members(case, facts, kept))
         // Where the floor is known, something makes this one operation wait that is not another.
         .or_else(|| facts.latency.is_none().then(|| one_at_a_time(case, facts, kept)).flatten())
@@ -201,6 +224,24 @@ fn below_floor(case: &Case<'_>, latency: Option<(f64, f64)>) -> Option<Verdict> 
     );
     let figures = vec![evidence(what, latency, Unit::Nanoseconds, Some(floor))];
     ground(0.9, floor / latency, sentence, figures)
+}
+
+/// The slowest operations take what a miss of the far-end cache takes alone.
+fn far_misses(case: &Case<'_>) -> Option<Verdict> {
+    let (longest, miss) = case
+        .metric(Metric::LatP99)
+        .zip(miss(case))
+        .filter(|(longest, miss)| longest.min(*miss) >= FLOOR_SHARE * longest.max(*miss))?;
+    let what = "99th percentile of latency, against a miss";
+    let sentence = format!(
+        "{}: 99% take at most {} and one alone that misses the volume's cache {}, so none waits; a larger iodepth or more jobs \
+         raise the rate",
+        too_few(case),
+        format_latency(longest),
+        format_latency(miss)
+    );
+    let figures = vec![evidence(what, longest, Unit::Nanoseconds, Some(miss))];
+    ground(0.8, miss / longest, sentence, figures)
 }
 
 /// Members of a parallel layout have nothing to do: not where they wait for a slow one among them, for the link or for a

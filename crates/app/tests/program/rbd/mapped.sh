@@ -8,6 +8,8 @@ mkdir "$made/block" "$made/numbers" "$made/dev" "$made/bus"
 for there in /sys/block/*; do ln -s "$(readlink -f "$there")" "$made/block/"; done
 for there in /sys/dev/block/*; do ln -s "$(readlink -f "$there")" "$made/numbers/${there##*/}"; done
 number=$(cat "/sys/block/${loop#/dev/}/dev")
+# That of a second mapping.
+other=${number%:*}:255
 image() {
     mkdir -p "$made/bus/rbd/devices/$1" "$made/block/rbd$1"
     echo rbd >"$made/bus/rbd/devices/$1/pool"
@@ -33,8 +35,11 @@ mount --bind "$made/dev" /dev
 while read -r name line; do
     echo "== $name"
     case $line in
-    map*) image ${line#map } "$number" ;;
-    unmap*) rm -r "$made/bus/rbd/devices/${line#unmap }" "$made/block/rbd${line#unmap }" ;;
+    map*)
+        image ${line#map } "$other"
+        ln -s /sys/block/rbd1 "$made/numbers/$other"
+        ;;
+    unmap*) rm -r "$made/numbers/$other" "$made/bus/rbd/devices/${line#unmap }" "$made/block/rbd${line#unmap }" ;;
     # While it is stopped between finding the device and opening it, somebody else's image gets its place.
     race*)
         EBB_TEST_PAUSE=volume.pinned $EBB ${line#race } 2>&1 &

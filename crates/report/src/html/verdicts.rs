@@ -3,7 +3,6 @@
 use super::{key, scrolling};
 use crate::model::{Report, ResultView};
 use crate::{why, words};
-use ebbtide_analysis::resources::Row;
 use ebbtide_analysis::{Evidence, VerdictKind};
 use maud::{Markup, html};
 
@@ -38,7 +37,7 @@ fn folded(view: &ResultView) -> Markup {
                 "Evidence: " (view.result.design) ", " (view.result.workload)
                 @if others > 0 { "; " (words::count(others as u64, "further cause")) }
             }
-            (resources(&view.result.resources))
+            (resources(view))
             @for (index, verdict) in verdicts.iter().enumerate() {
                 @if index > 0 { p { span.verdict { (verdict.limited_by()) } " " (verdict.sentence) } }
                 (evidence(&verdict.evidence))
@@ -51,22 +50,22 @@ fn folded(view: &ResultView) -> Markup {
 }
 
 /// The table by which it is decided.
-fn resources(rows: &[Row]) -> Markup {
-    scrolling(
-        "resources",
-        html! {
-            @if !rows.is_empty() {
-                table {
-                    thead { tr { @for name in why::HEADER { th { (name) } } } }
-                    tbody {
-                        @for row in rows {
-                            tr { @for cell in why::cells(row) { td { (cell) } } }
-                        }
-                    }
+fn resources(view: &ResultView) -> Markup {
+    let rows = &view.result.resources;
+    if rows.is_empty() {
+        return Markup::default();
+    }
+    let table = html! {
+        table {
+            thead { tr { @for name in why::HEADER { th { (name) } } } }
+            tbody {
+                @for row in rows {
+                    tr { @for cell in why::cells(row) { td { (cell) } } }
                 }
             }
-        },
-    )
+        }
+    };
+    scrolling(&format!("Resources: {}, {}", view.result.design, view.result.workload), table)
 }
 
 fn evidence(figures: &[Evidence]) -> Markup {

@@ -146,14 +146,16 @@ fn clippy() -> Vec<Step> {
 /// Tests that plain `cargo test` leaves out, in cargo's words.
 const BY_NAME: &str = "--test browser --test lab";
 
-/// All tests, and the build of the fuzz targets with `all`. What only computes has what processor is left: beside what judges real time,
-/// which nothing else is beside, and then beside all others, of which the longest begins first.
+/// All tests. What only computes, clippy, and the fuzz targets' build with `all`, have what processor is left: beside what judges real
+/// time, which nothing else is beside, and then beside all others, of which the longest begins first.
 fn every_test(all: bool) -> Result<(), String> {
     quick_check()?;
     let tests = Tests::build(&["--tests", BY_NAME])?;
     let (compute, wait) = tests.plain();
-    let idle =
-        each(compute, all).into_iter().chain(all.then(fuzz::build).transpose()?).map(Step::behind).collect();
+    let mut idle = each(compute, all);
+    idle.extend(clippy());
+    idle.extend(all.then(fuzz::build).transpose()?);
+    let idle = idle.into_iter().map(Step::behind).collect();
     let mut chains = vec![guests(&tests, all), root(&tests, all)];
     chains.extend(alone(each(wait, all)));
     chains.push(browser(&tests));

@@ -28,8 +28,7 @@ pub struct Tests(Vec<Program>);
 
 impl Tests {
     /// Builds what `targets` says in cargo's words, each with all features of the workspace: of one package alone, its dependencies
-    /// would have others, and be built once more. Clippy's compiler does it: `cargo clippy` would read all of it once more, for five
-    /// minutes of a processor.
+    /// would have others, and be built once more.
     ///
     /// # Errors
     /// When it cannot be built, or cargo says of it what nobody expects.
@@ -41,7 +40,6 @@ impl Tests {
                 format!("test --workspace {targets} --no-run --message-format=json-render-diagnostics");
             let built = Command::new(cargo())
                 .args(words(&arguments))
-                .envs([("RUSTC_WORKSPACE_WRAPPER", "clippy-driver"), ("CLIPPY_ARGS", "-Dwarnings")])
                 .stderr(Stdio::inherit())
                 .output()
                 .map_err(|error| format!("cannot start cargo: {error}"))?;

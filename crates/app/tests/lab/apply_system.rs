@@ -12,7 +12,7 @@ const MIB: u64 = 1 << 20;
 /// (but the hour at which Debian wrote it).
 fn state() -> String {
     format!(
-        "udevadm settle; lsblk -rno NAME,TYPE,SIZE,FSTYPE,UUID,MOUNTPOINTS; cat /proc/swaps; {ETC}\
+        "udevadm settle; lsblk -rno NAME,TYPE,SIZE,MOUNTPOINTS; wipefs $(lsblk -rnpo NAME); cat /proc/swaps; {ETC}\
          zstd -dcq /boot/initrd.img-* | cpio --quiet -i --to-stdout '*etc/mdadm/mdadm.conf' | grep -v auto-generated | tee /root/in-initramfs; [ -s /root/in-initramfs ]\n"
     )
 }

@@ -135,14 +135,14 @@ chmod 755 /usr/local/bin/cryptsetup
 "#;
 
 /// All that a run may change, as a function of bash: devices and what is on them, mounts, swap, arrays, mappings,
-/// tunables, configuration.
+/// tunables, configuration. What is on disks `wipefs` reads: udev, which `lsblk` would ask, may not have looked yet.
 const STATE: &str = r#"
 state() {
     udevadm settle
-    lsblk -rno KNAME,TYPE,SIZE,FSTYPE,LABEL,MOUNTPOINTS
+    lsblk -rno KNAME,TYPE,SIZE,MOUNTPOINTS
     cat /proc/mounts /proc/swaps
     grep md /proc/mdstat || true
-    dmsetup ls; losetup --list --noheadings; wipefs /dev/vd[a-k]
+    dmsetup ls; losetup --list --noheadings; wipefs /dev/vd?
     grep . /sys/block/vd?/queue/{scheduler,nr_requests,max_sectors_kb,read_ahead_kb}
     find /etc/mdadm /etc/lvm /run/ebbtide /dev/mapper /dev/disk/by-{id,path,label,uuid} /dev/md* /root/.local/state /mnt 2>/dev/null | sort || true
     find /etc/mdadm /etc/lvm -type f -exec md5sum {} + | sort

@@ -38,7 +38,7 @@ const TAKE_A_CONDITION: [&str; 12] = [
 
 /// What the copy has beside the crate: which clause is off in this thread, and what the values of all were.
 const SWITCHES: &str = r#"
-/// Which clause is off, and what values clauses had: see `xtask/figures/src/verdicts/clauses.rs`.
+/// Which clause is off, and what values clauses had: see `xtask/src/clauses.rs`.
 pub mod clauses {
     use std::cell::{Cell, RefCell};
     fn from_environment() -> Option<(u32, u8)> {

@@ -304,8 +304,8 @@ fn carried(trial: &TrialSamples, member: &str, asked: PerOp<Count>) -> PerOp<Cou
 /// How full the working members' limits were: in each stretch the members' use weighted by the bytes that they moved. `None` when no working
 /// member has a known limit.
 ///
-/// The weight makes it the use that the average byte met: 1 when every working member was at its limit, whether all of them worked (stripe)
-/// or one at a time (linear), and low when one slow member at its limit held back seven that were not.
+/// The weight makes it the use that the average byte met. It is 1 when every working member was at its limit, whether all of them worked
+/// (stripe) or one at a time (linear). It is low when one slow member at its limit held back seven that were not.
 ///
 /// The median over stretches and trials; where writes are made durable one at a time, which stand still while that lasts, the mean of each
 /// trial.

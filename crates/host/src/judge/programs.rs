@@ -88,7 +88,7 @@ impl HostLook {
         self.openers.get_or_init(|| openers(&self.sys))
     }
 
-    /// Programs that have the device `dev` open, to write or only to read, and go on to have it for a moment: one that has just
+    /// Programs that have the device `dev` open, to write or only to read, and go on to have it for a moment. One that has just
     /// been started still holds what its parent has, and udev looks at a device that was closed.
     pub(super) fn staying(&self, dev: DevNum, writes: bool) -> Vec<Opener> {
         let mut openers: Vec<Opener> = self.openers().devices.get(&dev).cloned().unwrap_or_default();

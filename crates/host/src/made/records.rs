@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Longest record: a design has at most some hundred members.
-const LONGEST: u64 = 16 << 20;
+pub(crate) const LONGEST: u64 = 16 << 20;
 
 impl Context<'_> {
     /// Holds off every other `ebb` that would change what has its records in `records`, until it is dropped; `command` is at work on `name`. One that
@@ -41,6 +41,11 @@ impl Context<'_> {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
+    }
+
+    /// The file of the record of `name` among `records`.
+    pub(crate) fn record_path(&self, records: &str, name: &str) -> PathBuf {
+        self.sys.root().join(records).join(format!("{name}.json"))
     }
 
     /// Puts `record` on disk as the file `path`, replaced as a whole and durably.
@@ -71,7 +76,7 @@ impl<P: Plan> Engine<'_, P> {
     }
 
     fn path_of(&self, name: &str) -> PathBuf {
-        self.place().join(format!("{name}.json"))
+        self.record_path(P::RECORDS, name)
     }
 
     /// [`Context::lock_records`] of this kind.

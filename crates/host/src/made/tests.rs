@@ -1,8 +1,13 @@
-//! Every kind of what is made to stay, on its made-up machine, with every fault at every boundary: what is there in the end is what was there before,
-//! the whole, or a record from which the same command goes on; and nobody's data are gone.
+//! Every kind of what is made to stay, on its made-up machine, with every fault at every boundary. In the end there is what was there before, the
+//! whole, or a record from which the same command goes on. Nobody's data are gone.
 //!
-//! Faults: a kill or a power cut between any two changes; a program that fails or never ends; no more room for the record; something of it that
-//! vanishes; and somebody who, after a kill, puts something of his own in its place before it is cleaned up.
+//! | fault | when |
+//! | --- | --- |
+//! | a kill, a power cut | between any two changes |
+//! | a program fails, or never ends | at any of its calls |
+//! | no more room | for the record |
+//! | something of it vanishes | between any two changes |
+//! | somebody puts his own in its place | after a kill, before it is cleaned up |
 
 use super::*;
 use crate::command::{CommandError, GivenUp};

@@ -9,6 +9,7 @@ use crate::sys::{self, DevNum, Sys, process};
 use ebbtide_model::graph::Layers;
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{Observation, OtherActivity, OtherKind};
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -96,11 +97,13 @@ impl Others {
 
     pub fn look(&mut self, at: Duration) {
         let first = self.last_look.is_none();
+        // Whatever number of processes has moved much by now, the host's devices are read once.
+        let graph = OnceCell::new();
         for name in std::fs::read_dir(&self.sys.proc).into_iter().flatten().flatten().map(|e| e.file_name()) {
             if let Some(pid) = name.to_str().and_then(|n| n.parse::<u32>().ok())
                 && pid != self.own
             {
-                self.process(pid, at, first);
+                self.process(pid, at, first, &graph);
             }
         }
         for array in self.arrays.clone() {
@@ -109,7 +112,7 @@ impl Others {
         self.last_look = Some(at);
     }
 
-    fn process(&mut self, pid: u32, at: Duration, first: bool) {
+    fn process(&mut self, pid: u32, at: Duration, first: bool, graph: &OnceCell<Graph>) {
         let place = self.sys.proc.join(pid.to_string());
         if !self.processes.contains_key(&pid) {
             let name = sys::word(&place.join("comm")).unwrap_or_default();
@@ -140,7 +143,8 @@ impl Others {
         }
         let moved = process.readings.first().map_or(0, |r| (read - r.read).saturating_add(write - r.write));
         if moved >= LEAST_BYTES && process.device.is_none() {
-            process.device = Some(place_of(&self.sys, &place, &self.devices));
+            let graph = || graph.get_or_init(|| graph::read_with(&self.sys, &Tables::new(&Never)));
+            process.device = Some(place_of(&place, &self.devices, graph));
         }
     }
 
@@ -241,8 +245,8 @@ const ON_NO_DEVICE: &str = "tmpfs ramfs devtmpfs hugetlbfs proc sysfs cgroup cgr
 const SERVERS: &[&str] = &["nfsd", "ksmbd", "iscsi_t", "nvmet"];
 
 /// Which of `devices` the process at `place` in procfs works on, as far as its open files tell: the uppermost that is below
-/// one of them.
-fn place_of(sys: &Sys, place: &Path, devices: &[String]) -> Place {
+/// one of them in `graph`.
+fn place_of<'a>(place: &Path, devices: &[String], graph: impl FnOnce() -> &'a Graph) -> Place {
     // A thread of the kernel's works for somebody else, a loop device's or an array's for whoever uses it; a server's for
     // others than are here.
     if is_kernel_thread(place) {
@@ -251,8 +255,7 @@ fn place_of(sys: &Sys, place: &Path, devices: &[String]) -> Place {
         return if serves { Place::Hidden } else { Place::Elsewhere };
     }
     let Ok(entries) = std::fs::read_dir(place.join("fd")) else { return Place::Hidden };
-    let graph = graph::read_with(sys, &Tables::new(&Never));
-    let mut files = Files { graph, place, devices, mounts: None, seen: Vec::new() };
+    let mut files = Files { graph: graph(), place, devices, mounts: None, seen: Vec::new() };
     let mut open: Vec<(u32, PathBuf)> = entries
         .flatten()
         .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path())))
@@ -288,7 +291,7 @@ fn is_kernel_thread(place: &Path) -> bool {
 
 /// The open files of a process.
 struct Files<'a> {
-    graph: Graph,
+    graph: &'a Graph,
     place: &'a Path,
     devices: &'a [String],
     mounts: Option<Vec<Mount>>,
@@ -311,7 +314,7 @@ impl Files<'_> {
             let name = std::fs::read_link(path).unwrap_or_default();
             let place =
                 if kind.is_block_device() { self.graph.of_device(dev) } else { self.place(dev, &name) };
-            let graph = &self.graph;
+            let graph = self.graph;
             let mut below = graph.all_below(&place.below.devices).into_iter().map(|at| &graph.nodes[at].name);
             let nothing = below.len() == 0;
             if let Some(name) = below.find(|name| self.devices.contains(name)) {
@@ -431,7 +434,8 @@ mod tests {
             assert!(std::time::Instant::now() < until, "sleep has not begun after a minute");
             std::thread::yield_now();
         }
-        let place = place_of(&sys, &process, devices);
+        let graph = graph::read_with(&sys, &Tables::new(&Never));
+        let place = place_of(&process, devices, || &graph);
         child.kill().and_then(|()| child.wait()).expect("it ends");
         place
     }

@@ -263,11 +263,6 @@ impl Model {
         self.failure.map_or(end, |failure| frozen(&failure, now, end))
     }
 
-    /// Whether flushes take a time of their own.
-    pub fn flushes(&self) -> bool {
-        self.flush.is_some()
-    }
-
     /// The failure in force at `now`, if it makes operations return errors. A frozen volume does not: it
     /// answers late.
     pub fn fails(&self, now: Instant) -> Option<FailureKind> {

@@ -37,7 +37,6 @@ pub use crate::made::Failure;
 
 use super::BuildError;
 use crate::made::Context;
-use ebbtide_provision::Record;
 use std::ops::Deref;
 use std::path::PathBuf;
 
@@ -61,7 +60,7 @@ impl Keeper<'_> {
         self.sys.root().join(RECORDS)
     }
 
-    fn path_of(&self, record: &Record) -> PathBuf {
-        self.place().join(format!("{}.json", record.desired.name))
+    fn path_of(&self, name: &str) -> PathBuf {
+        self.record_path(RECORDS, name)
     }
 }

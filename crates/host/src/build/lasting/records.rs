@@ -2,14 +2,11 @@
 
 use super::{Failure, Keeper, RECORDS};
 use crate::kept;
-use crate::made::records::names;
+use crate::made::records::{LONGEST, names};
 use ebbtide_door::own::Locked;
 use ebbtide_model::made::Kind;
 use ebbtide_provision::Record;
 use std::time::Duration;
-
-/// Longest record: a design has at most some hundred members.
-const LONGEST: u64 = 16 << 20;
 
 impl Keeper<'_> {
     /// Holds off every other `ebb` that would change what stays on this host, until it and what it has started end; `command` is at work on `name`.
@@ -33,7 +30,7 @@ impl Keeper<'_> {
     /// # Errors
     /// When it cannot be read.
     pub fn record(&self, name: &str) -> Result<Option<Record>, Failure> {
-        let path = self.place().join(format!("{name}.json"));
+        let path = self.path_of(name);
         let fail = |what: String| Failure::file(&path, what);
         let record: Option<Record> = kept::record(&self.sys, &path, Record::SCHEMA, LONGEST).map_err(fail)?;
         match record.as_ref().map(|record| &record.desired.name).filter(|found| *found != name) {
@@ -44,13 +41,13 @@ impl Keeper<'_> {
 
     /// Puts `record` on disk.
     pub(super) fn write(&self, record: &Record) -> Result<(), Failure> {
-        self.put_record(&self.path_of(record), record)?;
+        self.put_record(&self.path_of(&record.desired.name), record)?;
         (self.boundary)();
         Ok(())
     }
 
     /// Takes `record` away.
     pub(super) fn forget(&self, record: &Record) -> Result<(), Failure> {
-        self.forget_record(&self.path_of(record))
+        self.forget_record(&self.path_of(&record.desired.name))
     }
 }

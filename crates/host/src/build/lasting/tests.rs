@@ -14,6 +14,7 @@ mod machine;
 mod running;
 
 use super::*;
+use ebbtide_provision::Record;
 use machine::{Disk, Machine};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};

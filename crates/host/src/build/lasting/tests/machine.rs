@@ -10,7 +10,7 @@ use crate::made::Host;
 use crate::sys::Sys;
 use ebbtide_experiment::parse;
 use ebbtide_provision::status::ArraySeen;
-use ebbtide_provision::{Class, DesignRequest, Desired, Member, System};
+use ebbtide_provision::{Class, DesignRequest, Desired, Member, Record, System};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

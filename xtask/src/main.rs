@@ -128,12 +128,19 @@ fn quick_check() -> Result<(), String> {
     purity::check()?;
     door::check()?;
     verdict_pages::check()?;
-    // It takes minutes to build: whoever makes a release has it.
     if packages::on_path("cargo-deny") {
-        return run_all(&[Step::cargo("licences and sources", "deny check bans licenses sources")]);
+        return licences();
     }
-    println!("== licences and sources: NOT CHECKED, `cargo install --locked cargo-deny` first");
+    println!(
+        "== licences and sources: checked by `./run-tests --all`, which installs cargo-deny (minutes to build)"
+    );
     Ok(())
+}
+
+/// Licences and sources of what is linked in, by cargo-deny.
+fn licences() -> Result<(), String> {
+    run_all(&packages::cargo_tool("cargo-deny"))?;
+    run_all(&[Step::cargo("licences and sources", "deny check bans licenses sources")])
 }
 
 /// Warnings of all there is, and of what is tested by name.
@@ -171,6 +178,7 @@ fn every_test(all: bool) -> Result<(), String> {
         return Err(failed.join("\n"));
     }
     if all {
+        licences()?;
         run_all(&each(tests.named("lab", &format!("--ignored --test-threads 1 {}", JUDGED.join(" "))), all))?;
         fuzz::run(fuzz::Options::whole())?;
     }

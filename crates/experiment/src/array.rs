@@ -4,7 +4,7 @@ use super::layouts::{DesignLayout, Over, REPLICATED};
 use super::read::{At, Choice, FromToml, Headed, KeySource, Size, section};
 use crate::problems::{Problems, Span};
 use ebbtide_model::layout::{Arrangement, LayoutName};
-use ebbtide_model::stack::{Backing, Bitmap, EncryptionFormat, Filesystem, Metadata};
+use ebbtide_model::stack::{Backing, Bitmap, ConsistencyPolicy, EncryptionFormat, Filesystem, Metadata};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 use toml::de::DeValue;
@@ -40,6 +40,14 @@ section! {
         /// md mirror: members that are read only when the others fail, a name, range or glob [default: none; replicated: those on
         /// other hosts, of mirrors that have one on "localhost"]. Kernel only.
         write_mostly: String,
+        /// md raid5 without a bitmap: how parity is made right after a crash: resync or ppl [default: resync]. Kernel only.
+        consistency_policy: Choice<ConsistencyPolicy>,
+        /// md raid5 and raid6: pages of each member that are held to be put together [default: the kernel's, 256]. Kernel only.
+        #[schemars(range(min = 17, max = 32768))]
+        stripe_cache_size: u32,
+        /// md raid5 and raid6: threads beside the array's own that compute and write [default: the kernel's, 0]. Kernel only.
+        #[schemars(range(max = 8192))]
+        group_thread_cnt: u32,
         /// Encryption of the whole design. Kernel only.
         encryption: RawEncryption,
         /// File system in which trials use a file [default: none, they use the array itself]. Kernel only.
@@ -138,6 +146,12 @@ section! {
         key_file: String,
         /// prompt: the key is asked for at the terminal, instead of `key_file`.
         key: Choice<KeySource>,
+        /// Whether reads are decrypted without a thread of dm-crypt's in between [default: false].
+        no_read_workqueue: bool,
+        /// Whether writes are encrypted without a thread of dm-crypt's in between [default: false].
+        no_write_workqueue: bool,
+        /// What is encrypted in one piece: 512, 1024, 2048 or 4096 bytes [default: cryptsetup's choice].
+        sector_size: u32,
     }
 }
 

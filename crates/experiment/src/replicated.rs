@@ -6,7 +6,7 @@ use super::error::Mistake;
 use super::layouts::Over;
 use super::members::resolve_names;
 use super::read::{required, valid};
-use super::stack::{chosen, lvm_builds, pointless};
+use super::stack::{chosen, lvm_builds, parity_only, pointless};
 use super::walk::{STAND_IN, Walk, impossible};
 use crate::problems::Span;
 use ebbtide_model::experiment::LOCAL_HOST;
@@ -134,6 +134,9 @@ impl Walk<'_> {
         );
         let why = "every host has a copy: they are mirrors";
         pointless(&raw.arrangement, "arrangement", mirrors, why, "remove it", self.problems);
+        parity_only(raw, self.problems);
+        let why = "md has it for raid5 only";
+        pointless(&raw.consistency_policy, "consistency_policy", true, why, "remove it", self.problems);
         let chunk = self.chunk(raw, None)?;
         let arrangement = match &raw.arrangement {
             Some(given) => given.value.as_ref()?.0,
@@ -170,6 +173,7 @@ impl Walk<'_> {
             bitmap: chosen(&raw.bitmap),
             write_mostly: write_mostly.iter().copied().filter(|volume| group.contains(volume)).collect(),
             elsewhere: group.iter().copied().filter(is_elsewhere).collect(),
+            ..ArrayBacking::default()
         });
         // A single array of copies is the whole design, unless LVM is to be over it.
         let node = match <[LayoutNode; 1]>::try_from(arrays) {

@@ -1,14 +1,18 @@
 //! The keys of a design that say what the kernel builds beside the layout.
 
-use super::array::RawArray;
+use super::array::{RawArray, RawEncryption};
 use super::error::Mistake;
 use super::members::resolve_names;
 use super::read::{Choice, Given, Section, required, valid};
 use super::volumes::{Volumes, multiple_of_block};
 use crate::problems::{Problems, Span};
 use ebbtide_model::layout::{Arrangement, ArrayKind, LayoutNode};
-use ebbtide_model::stack::{ArrayBacking, Backing, Encryption, Stack, Swap};
+use ebbtide_model::stack::{
+    ArrayBacking, Backing, Bitmap, ConsistencyPolicy, Encryption, EncryptionFormat, Metadata, Stack, Swap,
+};
 use ebbtide_model::units::Bytes;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
 
 /// Largest readahead and request: far above what any kernel takes.
 const TUNABLE_MAX: Bytes = Bytes(Bytes::GIB);
@@ -58,13 +62,65 @@ pub(super) fn backing(
     let mirror = kind == ArrayKind::Mirror;
     let why = "only a mirror can read from its other members";
     pointless(&raw.write_mostly, "write_mostly", !lvm && !mirror, why, "remove it", problems);
+    let raid5 = matches!(kind, ArrayKind::Raid5 { .. });
+    let policy = chosen(&raw.consistency_policy);
+    let why = "md has it for raid5 only";
+    pointless(&raw.consistency_policy, "consistency_policy", lvm || !raid5, why, "remove it", problems);
+    let has_bitmap = chosen(&raw.bitmap) == Some(Bitmap::Internal);
+    let why = "an array with a bitmap resyncs what that says";
+    pointless(&raw.consistency_policy, "consistency_policy", has_bitmap, why, "remove one of them", problems);
+    let old = policy == Some(ConsistencyPolicy::Ppl) && chosen(&raw.metadata) == Some(Metadata::V090);
+    let why = "metadata 0.90 has no place for the log";
+    pointless(&raw.consistency_policy, "consistency_policy", old, why, "remove `metadata`", problems);
+    if lvm || kind.facts().parity() == 0 {
+        parity_only(raw, problems);
+    }
     ArrayBacking {
         backing,
         metadata: chosen(&raw.metadata),
         bitmap: chosen(&raw.bitmap),
         write_mostly: write_mostly(raw, members, volumes, problems),
+        consistency_policy: policy,
+        stripe_cache_size: within(
+            &raw.stripe_cache_size,
+            "stripe_cache_size",
+            ArrayBacking::STRIPE_CACHE,
+            "4096",
+            problems,
+        ),
+        group_thread_cnt: within(
+            &raw.group_thread_cnt,
+            "group_thread_cnt",
+            0..=ArrayBacking::THREADS_MAX,
+            "4",
+            problems,
+        ),
         elsewhere: Vec::new(),
     }
+}
+
+/// Reports keys that only md's arrays with parity have.
+pub(super) fn parity_only(raw: &RawArray, problems: &mut Problems) {
+    let why = "only md's raid5 and raid6 have it";
+    pointless(&raw.stripe_cache_size, "stripe_cache_size", true, why, "remove it", problems);
+    pointless(&raw.group_thread_cnt, "group_thread_cnt", true, why, "remove it", problems);
+}
+
+/// A number that the kernel takes.
+fn within(
+    given: &Given<u32>,
+    key: &'static str,
+    range: RangeInclusive<u32>,
+    example: &str,
+    problems: &mut Problems,
+) -> Option<u32> {
+    let (number, span) = valid(given).map(|(number, span)| (*number, span))?;
+    if range.contains(&number) {
+        return Some(number);
+    }
+    let remedy = format!("write for example `{key} = {example}`");
+    problems.out_of_range(span, key, number, format!("from {} to {}", range.start(), range.end()), remedy);
+    None
 }
 
 /// Reports an array that LVM cannot build.
@@ -174,7 +230,8 @@ fn encryption(raw: &RawArray, problems: &mut Problems) -> Option<Encryption> {
     if raw.key.is_some() {
         let (why, remedy) = ("the key is asked for", "remove it, or remove `key`");
         pointless(&raw.key_file, "key_file", true, why, remedy, problems);
-        return valid(&raw.key).and(format).map(|format| Encryption { format, key_file: None });
+        valid(&raw.key)?;
+        return encrypted(raw, format?, None, problems);
     }
     let (key_file, at) = required(&raw.key_file, "key_file", example, section, problems)?;
     if key_file.is_empty() || key_file.starts_with('-') || key_file.contains(char::is_control) {
@@ -182,7 +239,29 @@ fn encryption(raw: &RawArray, problems: &mut Problems) -> Option<Encryption> {
         problems.report(at, Mistake::BadName { what: "a key file", name: key_file.clone() }, remedy);
         return None;
     }
-    Some(Encryption { format: format?, key_file: Some(key_file.into()) })
+    encrypted(raw, format?, Some(key_file.into()), problems)
+}
+
+fn encrypted(
+    raw: &RawEncryption,
+    format: EncryptionFormat,
+    key_file: Option<PathBuf>,
+    problems: &mut Problems,
+) -> Option<Encryption> {
+    let sector_size = valid(&raw.sector_size).map(|(size, span)| (*size, span));
+    if let Some((size, span)) = sector_size.filter(|(size, _)| !Encryption::SECTOR_SIZES.contains(size)) {
+        let range = "one of 512, 1024, 2048, 4096".to_owned();
+        problems.out_of_range(span, "sector_size", size, range, "write for example `sector_size = 4096`");
+        return None;
+    }
+    let given = |key: &Given<bool>| valid(key).is_some_and(|(given, _)| *given);
+    Some(Encryption {
+        format,
+        key_file,
+        no_read_workqueue: given(&raw.no_read_workqueue),
+        no_write_workqueue: given(&raw.no_write_workqueue),
+        sector_size: sector_size.map(|(size, _)| size),
+    })
 }
 
 /// A text without blanks that no program takes for an option.
@@ -227,7 +306,7 @@ fn queue_depth(given: &Given<u32>, problems: &mut Problems) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ebbtide_model::stack::{Bitmap, EncryptionFormat, Filesystem, Metadata};
+    use ebbtide_model::stack::Filesystem;
 
     const EVERY_KEY: &str = include_str!("testdata/every-key.toml");
 
@@ -240,7 +319,7 @@ mod tests {
             metadata: Some(Metadata::V10),
             bitmap: Some(Bitmap::Internal),
             write_mostly: vec![1],
-            elsewhere: Vec::new(),
+            ..ArrayBacking::default()
         };
         let members = [5, 6].map(LayoutNode::Volume).to_vec();
         let mirror = LayoutNode::Array { kind: ArrayKind::Mirror, members };
@@ -250,6 +329,9 @@ mod tests {
             encryption: Some(Encryption {
                 format: EncryptionFormat::Luks2,
                 key_file: Some("/root/ebb.key".into()),
+                no_read_workqueue: true,
+                no_write_workqueue: true,
+                sector_size: Some(4096),
             }),
             filesystem: Some(Filesystem::Xfs),
             mount_options: Some("noatime,logbsize=256k".into()),
@@ -285,6 +367,7 @@ mod tests {
         let stripe = "layout = \"stripe\"\nmembers = [\"v*\"]\n";
         let mirror = "layout = \"mirror\"\nmembers = [\"v*\"]\n";
         let three = "layout = \"stripe\"\nmembers = [\"v[0..2]\"]\n";
+        let raid5 = "layout = \"raid5\"\nmembers = [\"v*\"]\n";
         for (lines, told) in [
             (format!("{stripe}backing = \"lvm2\""), "write `lvm`"),
             (format!("{stripe}filesystem = \"ntfs\""), "write one of ext4, xfs"),
@@ -305,6 +388,18 @@ mod tests {
                 format!("{stripe}encryption = {{ format = \"luks2\", key = \"prompt\", key_file = \"/k\" }}"),
                 "the key is asked for",
             ),
+            (
+                format!("{stripe}encryption = {{ format = \"luks2\", key_file = \"/k\", sector_size = 8192 }}"),
+                "one of 512, 1024, 2048, 4096",
+            ),
+            (format!("{stripe}stripe_cache_size = 4096"), "only md's raid5 and raid6"),
+            (format!("{raid5}backing = \"lvm\"\ngroup_thread_cnt = 4"), "only md's raid5 and raid6"),
+            (format!("{raid5}stripe_cache_size = 16"), "from 17 to 32768"),
+            (format!("{raid5}group_thread_cnt = 8193"), "from 0 to 8192"),
+            (format!("{raid5}consistency_policy = \"journal\""), "write one of resync, ppl"),
+            (format!("{raid5}consistency_policy = \"ppl\"\nbitmap = \"internal\""), "with a bitmap"),
+            (format!("{raid5}consistency_policy = \"ppl\"\nmetadata = \"0.90\""), "no place for the log"),
+            (format!("{mirror}consistency_policy = \"resync\""), "for raid5 only"),
             (format!("{three}swap = {{ members = [\"v3\"] }}"), "a list of swap spaces"),
             (format!("{three}swap = [{{ members = [\"v2\"] }}]"), "used twice"),
             (format!("{three}swap = [{{ members = [\"v3\"], priority = 32768 }}]"), "at most 32767"),

@@ -6,6 +6,7 @@
 use crate::layout::LayoutNode;
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use strum::{AsRefStr, EnumString, VariantNames};
 
@@ -51,6 +52,9 @@ impl Stack {
             ("metadata", any(|array| array.metadata.is_some())),
             ("bitmap", any(|array| array.bitmap.is_some())),
             ("write_mostly", any(|array| !array.write_mostly.is_empty())),
+            ("consistency_policy", any(|array| array.consistency_policy.is_some())),
+            ("stripe_cache_size", any(|array| array.stripe_cache_size.is_some())),
+            ("group_thread_cnt", any(|array| array.group_thread_cnt.is_some())),
             ("encryption", self.encryption.is_some()),
             ("filesystem", self.filesystem.is_some()),
             ("mount_options", self.mount_options.is_some()),
@@ -80,6 +84,16 @@ pub struct ArrayBacking {
     /// md mirror: volumes that are read only when the others fail; indices into `Experiment::volumes`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub write_mostly: Vec<usize>,
+    /// md RAID5 without a bitmap: how parity is made right after a crash.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consistency_policy: Option<ConsistencyPolicy>,
+    /// md RAID5 and RAID6: pages of 4 KiB of each member that are held to be put together, in [`ArrayBacking::STRIPE_CACHE`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stripe_cache_size: Option<u32>,
+    /// md RAID5 and RAID6: threads beside the array's own that compute and write, per group of processors; at most
+    /// [`ArrayBacking::THREADS_MAX`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group_thread_cnt: Option<u32>,
     /// md, redundant: the members that are on other hosts than the array, where each member is on a host of its own; indices into
     /// `Experiment::volumes`. What follows from that: a bitmap, so that a host that comes back is brought up to date by what it missed;
     /// errors of these members throw them out at once; and a mirror reads from its members that are here, where it has some.
@@ -88,6 +102,11 @@ pub struct ArrayBacking {
 }
 
 impl ArrayBacking {
+    /// What the kernel takes as `stripe_cache_size` (`raid5_set_cache_size`).
+    pub const STRIPE_CACHE: RangeInclusive<u32> = 17..=32768;
+    /// The most that the kernel takes as `group_thread_cnt` (`raid5_store_group_thread_cnt`).
+    pub const THREADS_MAX: u32 = 8192;
+
     /// Whether its members are on different hosts.
     pub fn is_across_hosts(&self) -> bool {
         !self.elsewhere.is_empty()
@@ -143,6 +162,18 @@ pub enum Bitmap {
     Internal,
 }
 
+/// How md makes the parity of an array right after a crash (`mdadm --consistency-policy`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, AsRefStr, EnumString, VariantNames)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum ConsistencyPolicy {
+    /// All of it is computed anew.
+    Resync,
+    /// A log of partial parity on the members: only what was being written, and data of a member that fails meanwhile are not lost
+    /// with it. Each write costs one more to the member with the parity.
+    Ppl,
+}
+
 /// What an array is formatted with, by the word that follows `mkfs.`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, AsRefStr, EnumString, VariantNames)]
 #[serde(rename_all = "lowercase")]
@@ -171,6 +202,20 @@ pub struct Encryption {
     /// for at the terminal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_file: Option<PathBuf>,
+    /// Reads are decrypted by whoever completes them, and not by a thread of dm-crypt's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_read_workqueue: bool,
+    /// Writes are encrypted by whoever sends them, and not by a thread of dm-crypt's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_write_workqueue: bool,
+    /// What is encrypted in one piece, in bytes: one of [`Encryption::SECTOR_SIZES`]; without one, what cryptsetup takes for the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sector_size: Option<u32>,
+}
+
+impl Encryption {
+    /// The sizes that LUKS2 knows.
+    pub const SECTOR_SIZES: [u32; 4] = [512, 1024, 2048, 4096];
 }
 
 /// Swap spaces of one priority: the kernel fills them in turn, page cluster by page cluster.

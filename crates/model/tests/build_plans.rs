@@ -81,6 +81,16 @@ fn arrays_of_arrays() {
 }
 
 #[test]
+fn what_is_set_on_parity_and_in_encryption() {
+    insta::assert_snapshot!(shown(
+        "layout = \"stripe\"\nmembers = [\n\
+         { layout = \"raid5\", members = [\"v[0..2]\"], consistency_policy = \"ppl\", stripe_cache_size = 4096 },\n\
+         { layout = \"raid6\", members = [\"v[3..6]\"], group_thread_cnt = 2 }]\n\
+         encryption = { format = \"luks2\", key_file = \"/k\", no_read_workqueue = true, sector_size = 4096 }\nreadahead = \"1MiB\""
+    ));
+}
+
+#[test]
 fn swap_and_a_key_that_is_asked_for() {
     insta::assert_snapshot!(shown(&format!(
         "{STRIPE}\nencryption = {{ format = \"luks2\", key = \"prompt\" }}\nswap = [\n\

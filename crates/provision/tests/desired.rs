@@ -73,12 +73,19 @@ fn shown(desired: &Desired) -> String {
 #[test]
 fn a_whole_stack_that_stays() {
     let lines = "layout = \"raid10\"\narrangement = \"offset\"\nchunk = \"64KiB\"\nmembers = [\"v0\", \"v1\", \"v2\"]\n\
-                 encryption = { format = \"luks2\", key_file = \"/root/key\" }\nfilesystem = \"xfs\"\nmount_options = \"noatime\"\n\
-                 readahead = \"4MiB\"\nscheduler = \"none\"\nqueue_depth = 512\nmax_sectors = \"512KiB\"\n\
+                 encryption = { format = \"luks2\", key_file = \"/root/key\", no_read_workqueue = true, no_write_workqueue = true }\n\
+                 filesystem = \"xfs\"\nmount_options = \"noatime\"\nreadahead = \"4MiB\"\nscheduler = \"none\"\nqueue_depth = 512\nmax_sectors = \"512KiB\"\n\
                  swap = [{ members = [\"v3\", \"v4\"], priority = 7 }]";
     insta::assert_snapshot!(shown(
         &ordered(lines, Class::Persistent, Some("/srv/my data"), &debian()).unwrap()
     ));
+}
+
+#[test]
+fn parity_that_stays() {
+    let lines = "layout = \"raid5\"\nmembers = [\"v0\", \"v1\", \"v2\"]\nconsistency_policy = \"ppl\"\nstripe_cache_size = 4096\n\
+                 group_thread_cnt = 2\nfilesystem = \"ext4\"";
+    insta::assert_snapshot!(shown(&ordered(lines, Class::Persistent, Some("/data"), &debian()).unwrap()));
 }
 
 #[test]

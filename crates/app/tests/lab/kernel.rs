@@ -16,6 +16,7 @@ facts() {
         [ -e "$md" ] || continue
         for name in level raid_disks chunk_size layout metadata_version; do echo -n "$name=$(<$md/$name) "; done
         echo "slaves=$(echo $(ls $md/../slaves))"
+        (cd $md; grep -s . consistency_policy stripe_cache_size group_thread_cnt || true)
     done
     dmsetup table
     cat /proc/swaps
@@ -126,20 +127,33 @@ fn cases() -> Vec<Case> {
             "raid0-8-luks",
             format!(
                 "{}filesystem = \"xfs\"\nmetadata = \"1.0\"\n\
-                 encryption = {{ format = \"luks2\", key_file = \"/root/key\" }}\n",
+                 encryption = {{ format = \"luks2\", key_file = \"/root/key\", no_read_workqueue = true, no_write_workqueue = true, \
+                 sector_size = 4096 }}\n",
                 stripe("\"d[0..7]\"", "512KiB")
             ),
             &[
                 "level=raid0 raid_disks=8 chunk_size=524288 ",
                 "metadata_version=1.0",
                 "crypt aes-xts-plain64",
+                "sector_size:4096",
+                "no_read_workqueue no_write_workqueue",
                 "sunit=128 swidth=1024 blks",
             ],
         ),
         case(
             "raid5",
-            format!("{}filesystem = \"ext4\"\n", array("raid5", four)),
-            &["level=raid5 raid_disks=4 chunk_size=65536 layout=2 ", "stride: 16", "stripe width: 48"],
+            format!(
+                "{}filesystem = \"ext4\"\nconsistency_policy = \"ppl\"\nstripe_cache_size = 4096\ngroup_thread_cnt = 2\n",
+                array("raid5", four)
+            ),
+            &[
+                "level=raid5 raid_disks=4 chunk_size=65536 layout=2 ",
+                "stride: 16",
+                "stripe width: 48",
+                "consistency_policy:ppl",
+                "stripe_cache_size:4096",
+                "group_thread_cnt:2",
+            ],
         ),
         case(
             "raid6",

@@ -6,7 +6,7 @@ use crate::layouts::{DesignLayout, Over};
 use crate::names;
 use crate::problems::{Problems, Span};
 use ebbtide_model::layout::{Arrangement, LayoutName};
-use ebbtide_model::stack::{Backing, Bitmap, EncryptionFormat, Filesystem, Metadata};
+use ebbtide_model::stack::{Backing, Bitmap, ConsistencyPolicy, EncryptionFormat, Filesystem, Metadata};
 use ebbtide_model::sweep::Builds;
 use ebbtide_model::volume::FailureKind;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -64,6 +64,10 @@ impl Words for Metadata {
 
 impl Words for Bitmap {
     const WHAT: &'static str = "bitmap";
+}
+
+impl Words for ConsistencyPolicy {
+    const WHAT: &'static str = "consistency policy";
 }
 
 impl Words for Filesystem {

@@ -13,8 +13,9 @@ fn file(sys: &Sys, setting: &QueueSetting) -> Result<PathBuf, BuildError> {
     let name = node.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let place = std::fs::canonicalize(sys.sys.join("class/block").join(name))
         .map_err(|error| fail(setting, &format!("no {name} in /sys/class/block: {error}")))?;
-    sys::queue(&place)
-        .map(|queue| queue.join(setting.attribute.file()))
+    let queue = sys::queue(&place);
+    queue
+        .map(|queue| queue.with_file_name(setting.attribute.directory()).join(setting.attribute.file()))
         .filter(|file| file.exists())
         .ok_or_else(|| fail(setting, "the device has no such attribute"))
 }

@@ -12,7 +12,7 @@ pub use feasible::{least_rounds, least_trials};
 use crate::catalog::Ordered;
 use crate::layout::LayoutNode;
 use crate::metric::Metric;
-use crate::stack::{Filesystem, Stack};
+use crate::stack::{ArrayBacking, Filesystem, Stack};
 use crate::sweep::{Builds, Sweep};
 use crate::units::{Bytes, Nanos};
 use crate::volume::{LinkShape, Shape};
@@ -127,7 +127,11 @@ impl Design {
         let fixed = |design: &Design| {
             let stack = &design.stack;
             let is_btrfs = stack.filesystem == Some(Filesystem::Btrfs);
+            let arrays = stack.arrays.iter().cloned();
             Stack {
+                arrays: arrays
+                    .map(|array| ArrayBacking { stripe_cache_size: None, group_thread_cnt: None, ..array })
+                    .collect(),
                 mount_options: stack.mount_options.clone().filter(|_| is_btrfs),
                 scheduler: None,
                 queue_depth: None,

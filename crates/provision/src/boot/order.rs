@@ -5,7 +5,7 @@ use crate::desired::{at_the_end, check_mountpoint};
 use crate::{ProvisionError, check_name, files};
 use ebbtide_model::experiment::{Design, Experiment, VolumeSource};
 use ebbtide_model::layout::LayoutNode;
-use ebbtide_model::plan::build::{self, Build, BuildAction, BuildPlanError, Purpose, Site};
+use ebbtide_model::plan::build::{self, Build, BuildAction, BuildPlanError, BuildStep, Purpose, Site};
 use ebbtide_model::stack::Filesystem;
 use std::path::{Path, PathBuf};
 
@@ -250,6 +250,10 @@ fn array(design: &Design, build: &Build) -> Result<Vec<String>, BootError> {
     }
     if let Some(metadata) = at_the_end(build) {
         return Err(ProvisionError::AtTheEnd { design: design.name.clone(), metadata }.into());
+    }
+    let of_md = |step: &BuildStep| matches!(&step.action, BuildAction::SetQueue(set) if set.attribute.directory() == "md");
+    if build.steps.iter().any(of_md) {
+        return Err(beyond(design, "sets `stripe_cache_size` or `group_thread_cnt`"));
     }
     if arguments.iter().any(|word| word == "--write-mostly") {
         return Err(beyond(design, "has members that are read only where no other can be"));

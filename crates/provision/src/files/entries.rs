@@ -100,11 +100,16 @@ fn arrays(build: &Build, members: &[Member]) -> String {
 
 /// crypttab: the encrypted device by its uuid.
 fn crypt(name: &str, seed: &Seed, design: &Design) -> String {
-    let key = design.stack.encryption.as_ref().and_then(|encryption| encryption.key_file.as_ref());
-    key.map_or_else(String::new, |key| {
-        let (uuid, key, timeout) = (seed.of("crypt").uuid(), key.to_string_lossy(), device_timeout(design));
-        format!("{name} UUID={uuid} {key} luks,nofail,x-systemd.device-timeout={timeout}s\n")
-    })
+    let Some(encryption) = &design.stack.encryption else { return String::new() };
+    let Some(key) = &encryption.key_file else { return String::new() };
+    let mut options = "luks".to_owned();
+    let queues = [
+        (encryption.no_read_workqueue, ",no-read-workqueue"),
+        (encryption.no_write_workqueue, ",no-write-workqueue"),
+    ];
+    options.extend(queues.into_iter().filter_map(|(given, option)| given.then_some(option)));
+    let (uuid, key, timeout) = (seed.of("crypt").uuid(), key.to_string_lossy(), device_timeout(design));
+    format!("{name} UUID={uuid} {key} {options},nofail,x-systemd.device-timeout={timeout}s\n")
 }
 
 /// fstab: the file system and the swap spaces by their uuids. None keeps the host from booting.
@@ -232,10 +237,10 @@ fn rules(build: &Build) -> String {
     let mut lines = String::new();
     for step in &build.steps {
         if let Some(BuildUndo::RestoreQueue { set, .. }) = &step.undo {
-            let (file, value) = (set.attribute.file(), &set.value);
+            let (directory, file, value) = (set.attribute.directory(), set.attribute.file(), &set.value);
             let _ = writeln!(
                 lines,
-                "ACTION==\"add|change\", SUBSYSTEM==\"block\", {}, ATTR{{queue/{file}}}=\"{value}\"",
+                "ACTION==\"add|change\", SUBSYSTEM==\"block\", {}, ATTR{{{directory}/{file}}}=\"{value}\"",
                 matched(&set.device, build)
             );
         }

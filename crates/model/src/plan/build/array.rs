@@ -1,9 +1,9 @@
 //! Arrays: mdadm and LVM.
 
 use super::identity::tag;
-use super::{BuildAction, BuildPlanError, BuildStep, BuildUndo, Planner};
+use super::{BuildAction, BuildPlanError, BuildStep, BuildUndo, Planner, QueueAttribute};
 use crate::layout::{Arrangement, ArrayKind, LayoutNode};
-use crate::stack::{ArrayBacking, Backing, Bitmap, Metadata, Stack};
+use crate::stack::{ArrayBacking, Backing, Bitmap, ConsistencyPolicy, Metadata, Stack};
 use crate::units::Bytes;
 
 /// What every LVM command is told: no devices file (it may list only the system's own disks, and must not be
@@ -187,9 +187,11 @@ impl Planner<'_> {
         if facts.is_redundant() {
             let bitmap = backing.bitmap_or_default();
             arguments.push(format!("--bitmap={}", bitmap.as_ref()));
+            let policy = backing.consistency_policy;
+            arguments.extend(policy.map(|policy| format!("--consistency-policy={}", policy.as_ref())));
             if self.is_lasting() {
                 self.first_sync_note();
-                if bitmap == Bitmap::None {
+                if bitmap == Bitmap::None && policy != Some(ConsistencyPolicy::Ppl) {
                     self.notes.push(format!(
                         "{device} has no bitmap, as the design says: after a crash all of it is compared; `bitmap = \"internal\"` \
                          compares only what was being written, and costs some writes"
@@ -221,6 +223,13 @@ impl Planner<'_> {
         devices.sort();
         let undo = BuildUndo::StopMd { device: device.clone(), uuid, members: devices };
         self.run("mdadm", &arguments, Some(undo));
+        let settings = [
+            (QueueAttribute::StripeCacheSize, backing.stripe_cache_size),
+            (QueueAttribute::GroupThreadCnt, backing.group_thread_cnt),
+        ];
+        let given =
+            settings.into_iter().filter_map(|(attribute, value)| Some((device.clone(), attribute, value?)));
+        self.on_arrays.extend(given);
         Ok(device)
     }
 

@@ -38,6 +38,10 @@ impl Planner<'_> {
             }
             Purpose::Lasting { .. } => arguments.extend(["--uuid", &uuid]),
         }
+        let sector_size = encryption.sector_size.map(|size| size.to_string());
+        if let Some(size) = &sector_size {
+            arguments.extend(["--sector-size", size]);
+        }
         arguments.extend(["--label", &label, "--key-file", key_file, device]);
         self.run_with_key(encryption, &arguments, undo);
         let name = match self.lasting_name(0) {
@@ -46,7 +50,10 @@ impl Planner<'_> {
         };
         let of = self.is_lasting().then(|| Opened { device: device.to_owned(), uuid });
         let undo = BuildUndo::CloseCrypt { name: name.clone(), of };
-        let arguments = ["open", "--batch-mode", "--type", "luks2", "--key-file", key_file, device, &name];
+        let mut arguments = vec!["open", "--batch-mode", "--type", "luks2"];
+        arguments.extend(encryption.no_read_workqueue.then_some("--perf-no_read_workqueue"));
+        arguments.extend(encryption.no_write_workqueue.then_some("--perf-no_write_workqueue"));
+        arguments.extend(["--key-file", key_file, device, &name]);
         self.run_with_key(encryption, &arguments, undo);
         if self.is_lasting() {
             return Ok(format!("/dev/mapper/{name}"));

@@ -121,7 +121,7 @@ pub enum BuildAction {
     },
 }
 
-/// An attribute of a block device's queue below /sys.
+/// An attribute of a block device's queue, or of an md array, below /sys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QueueAttribute {
@@ -133,12 +133,26 @@ pub enum QueueAttribute {
     MaxSectorsKb,
     /// `read_ahead_kb`, in KiB.
     ReadAheadKb,
+    /// md's `stripe_cache_size`, in pages of each member.
+    StripeCacheSize,
+    /// md's `group_thread_cnt`.
+    GroupThreadCnt,
 }
 
 impl QueueAttribute {
+    /// The directory of its file, in that of the device below /sys.
+    pub const fn directory(self) -> &'static str {
+        match self {
+            QueueAttribute::StripeCacheSize | QueueAttribute::GroupThreadCnt => "md",
+            _ => "queue",
+        }
+    }
+
     /// Name of its file.
     pub const fn file(self) -> &'static str {
         match self {
+            QueueAttribute::StripeCacheSize => "stripe_cache_size",
+            QueueAttribute::GroupThreadCnt => "group_thread_cnt",
             QueueAttribute::Scheduler => "scheduler",
             QueueAttribute::NrRequests => "nr_requests",
             QueueAttribute::MaxSectorsKb => "max_sectors_kb",
@@ -281,7 +295,15 @@ pub const MOUNTS: &str = "/run/ebbtide";
 /// # Errors
 /// When a volume has no device, or the kernel has nothing that computes this layout.
 pub fn build(design: &Design, site: &Site<'_>) -> Result<Build, BuildPlanError> {
-    let mut plan = Planner { design, site, steps: Vec::new(), notes: Vec::new(), arrays: 0, mds: 0 };
+    let mut plan = Planner {
+        design,
+        site,
+        steps: Vec::new(),
+        notes: Vec::new(),
+        arrays: 0,
+        mds: 0,
+        on_arrays: Vec::new(),
+    };
     plan.limit_members()?;
     let mut device = plan.node(&design.layout, true)?;
     if let Some(encryption) = &design.stack.encryption {
@@ -293,7 +315,7 @@ pub fn build(design: &Design, site: &Site<'_>) -> Result<Build, BuildPlanError> 
     // Swap is the host's: nothing outlasts a trial that has some.
     let shared = if design.stack.swap.is_empty() { plan.steps.len() } else { 0 };
     plan.tune_members()?;
-    plan.tune_array(&device);
+    plan.tune_arrays(&device);
     let mountpoint = design.stack.filesystem.map(|filesystem| plan.mount(filesystem, &device)).transpose()?;
     plan.swap()?;
     let Planner { steps, notes, .. } = plan;
@@ -334,6 +356,8 @@ struct Planner<'a> {
     arrays: usize,
     /// md numbers taken so far.
     mds: usize,
+    /// What is set on arrays once all is built.
+    on_arrays: Vec<(String, QueueAttribute, u32)>,
 }
 
 impl Planner<'_> {

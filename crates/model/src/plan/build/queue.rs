@@ -41,8 +41,11 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Tunes the device that trials or the file system use.
-    pub(super) fn tune_array(&mut self, device: &str) {
+    /// Tunes the arrays, and `device`, which trials or the file system use.
+    pub(super) fn tune_arrays(&mut self, device: &str) {
+        for (array, attribute, value) in std::mem::take(&mut self.on_arrays) {
+            self.set(&array, attribute, value.to_string());
+        }
         if let Some(readahead) = self.design.stack.readahead {
             self.set(device, QueueAttribute::ReadAheadKb, kib(readahead).to_string());
         }

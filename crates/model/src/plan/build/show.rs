@@ -51,13 +51,14 @@ impl fmt::Display for BuildAction {
 
 impl fmt::Display for QueueSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (value, file) = (quoted(&self.value), self.attribute.file());
+        let (value, directory, file) =
+            (quoted(&self.value), self.attribute.directory(), self.attribute.file());
         // Only names directly below /dev are the kernel's own.
         match self.device.strip_prefix("/dev/").filter(|name| !name.contains('/')) {
-            Some(name) => write!(f, "echo {value} > /sys/class/block/{name}/queue/{file}")?,
+            Some(name) => write!(f, "echo {value} > /sys/class/block/{name}/{directory}/{file}")?,
             None => write!(
                 f,
-                "echo {value} > /sys/class/block/$(lsblk -dno KNAME {})/queue/{file}",
+                "echo {value} > /sys/class/block/$(lsblk -dno KNAME {})/{directory}/{file}",
                 quoted(&self.device)
             )?,
         }

@@ -8,9 +8,10 @@ use super::LabError;
 use super::image::Image;
 use super::machine::Accelerator;
 use super::places::Places;
+use super::process::command;
 use ebbtide_host::sys;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -25,33 +26,38 @@ pub fn choose(places: &Places, image: &Image) -> Result<(Accelerator, String), L
     if let Err(error) = ebbtide_door::kernel::port(Path::new(DEVICE)) {
         return Ok((Accelerator::Tcg, format!(", as {DEVICE} cannot be used: {error}")));
     }
-    let answer = |works| match works {
-        true => (Accelerator::Kvm, String::new()),
-        false => (Accelerator::Tcg, format!(", as guests on {DEVICE} hang")),
-    };
+    let answer = once_a_boot(&places.root().join("kvm"), || {
+        Ok(if try_kvm(&image.kernel())? { "works" } else { "hangs" })
+    })?;
+    Ok(match answer.as_str() {
+        "works" => (Accelerator::Kvm, String::new()),
+        _ => (Accelerator::Tcg, format!(", as guests on {DEVICE} hang")),
+    })
+}
+
+/// What `ask` answers, kept in `file` until the host's next boot.
+pub(super) fn once_a_boot(
+    file: &Path,
+    ask: impl FnOnce() -> Result<&'static str, LabError>,
+) -> Result<String, LabError> {
     let boot = sys::text(Path::new(BOOT_ID)).unwrap_or_default();
-    let kept = places.root().join("kvm");
-    let known = sys::text(&kept).unwrap_or_default();
-    match known.strip_prefix(&boot).map(str::trim) {
-        Some("works") if !boot.is_empty() => return Ok(answer(true)),
-        Some("hangs") if !boot.is_empty() => return Ok(answer(false)),
-        _ => {}
+    let kept = sys::text(file).unwrap_or_default();
+    match kept.strip_prefix(&boot) {
+        Some(answer) if !boot.is_empty() => Ok(answer.trim().to_owned()),
+        _ => {
+            let answer = ask()?;
+            super::files::write(file, format!("{boot}{answer}\n").as_bytes())?;
+            Ok(answer.to_owned())
+        }
     }
-    let works = try_kvm(&image.kernel())?;
-    let word = if works { "works" } else { "hangs" };
-    super::files::write(&kept, format!("{boot}{word}\n").as_bytes())?;
-    Ok(answer(works))
 }
 
 /// Whether the kernel panics in time, as it should.
 fn try_kvm(kernel: &Path) -> Result<bool, LabError> {
-    let mut child = Command::new("setpriv")
-        .args(["--pdeathsig", "KILL", "qemu-system-x86_64", "-nodefaults", "-no-user-config"])
-        .args(["-display", "none", "-no-reboot", "-M", "q35", "-accel", "kvm", "-cpu", "host", "-m", "256"])
-        .arg("-kernel")
+    let mut child = command("qemu-system-x86_64")
+        .args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-M", "q35"])
+        .args(["-accel", "kvm", "-cpu", "host", "-m", "256", "-append", "panic=-1", "-kernel"])
         .arg(kernel)
-        .args(["-append", "panic=-1"])
-        .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -60,10 +66,8 @@ fn try_kvm(kernel: &Path) -> Result<bool, LabError> {
     let mut kill = false;
     // A process that hangs in the kernel cannot even be killed: it is not waited for longer than a second.
     while Instant::now() < end + Duration::from_secs(1) {
-        match child.try_wait() {
-            Ok(Some(status)) => return Ok(!kill && status.success()),
-            Ok(None) => {}
-            Err(error) => return Err(LabError::file("wait for QEMU with", kernel)(error)),
+        if let Some(status) = child.try_wait().map_err(LabError::file("wait for QEMU with", kernel))? {
+            return Ok(!kill && status.success());
         }
         if !kill && Instant::now() >= end {
             kill = true;

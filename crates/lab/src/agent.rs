@@ -71,7 +71,10 @@ pub fn serve(mut from: impl Read, to: impl Write + Send + 'static) -> io::Result
                         input = child.stdin.take();
                         accompany(child, program, &back);
                     }
-                    Err(error) => back.end(program, &Frame::NotStarted(error.to_string()))?,
+                    Err(error) => {
+                        let name = String::from_utf8_lossy(arguments.first().map_or(b"", Vec::as_slice));
+                        back.end(program, &Frame::NotStarted(format!("cannot start {name}: {error}")))?;
+                    }
                 }
             }
             // A program that does not read its input, or has ended, is its own business.
@@ -87,25 +90,14 @@ pub fn serve(mut from: impl Read, to: impl Write + Send + 'static) -> io::Result
     Ok(())
 }
 
-/// Why a program was not started.
-#[derive(Debug, thiserror::Error)]
-enum StartError {
-    #[error("no program")]
-    Unnamed,
-    #[error("cannot start {program}: {error}")]
-    System { program: String, error: io::Error },
-}
-
-fn start(arguments: &[Vec<u8>]) -> Result<Child, StartError> {
-    let (program, rest) = arguments.split_first().ok_or(StartError::Unnamed)?;
-    let program = OsStr::from_bytes(program);
-    Command::new(program)
+fn start(arguments: &[Vec<u8>]) -> io::Result<Child> {
+    let (program, rest) = arguments.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    Command::new(OsStr::from_bytes(program))
         .args(rest.iter().map(|argument| OsStr::from_bytes(argument)))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(|error| StartError::System { program: program.to_string_lossy().into_owned(), error })
 }
 
 /// Sends what the program says, and its end, from threads of its own.

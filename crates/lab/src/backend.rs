@@ -10,7 +10,7 @@ pub mod talk;
 
 use crate::guest::{Guest, Heard, Stream};
 use crate::lines::Lines;
-use crate::machine::{Accelerator, Machine, Use};
+use crate::machine::{Accelerator, Machine};
 use crate::{LabError, Laboratory};
 use adapt::Adapted;
 use ebbtide_model::backend::{Backend, BackendError, BackendKind, Control, Inventory, PreparedVolume};
@@ -19,7 +19,7 @@ use ebbtide_model::plan::RunPlan;
 use ebbtide_model::samples::TrialSamples;
 use ebbtide_model::schedule::{Schedule, Trial};
 use ebbtide_model::session::HostInfo;
-use ebbtide_model::units::{Bytes, Nanos};
+use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::Workload;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -34,22 +34,13 @@ const MEMORY_MIB: u32 = 1024;
 /// Virtual CPUs of the guest.
 const CPUS: u32 = 2;
 
-/// Times beside the load, for the estimate that the user is given.
-struct Beside {
-    /// Time that building a design takes.
-    build: Nanos,
-    /// Time around each trial.
-    trial: Nanos,
-}
-
-impl Beside {
-    /// Measured under emulation on two cores (docs/decisions/build-per-trial.md): LVM of eight disks, and trials with their queue of up
-    /// to a second to be emptied. With KVM nothing was measured, and a tenth is assumed.
-    const fn of(accelerator: Accelerator) -> Self {
-        match accelerator {
-            Accelerator::Tcg => Beside { build: Nanos::from_secs(30), trial: Nanos::from_secs(2) },
-            Accelerator::Kvm => Beside { build: Nanos::from_secs(2), trial: Nanos(200_000_000) },
-        }
+/// Times beside the load, for the estimate that the user is given: that building a design takes, and that around each trial. Measured under
+/// emulation on two cores (docs/decisions/build-per-trial.md): LVM of eight disks, and trials with their queue of up
+/// to a second to be emptied. With KVM nothing was measured, and a tenth is assumed.
+const fn beside(accelerator: Accelerator) -> (f64, f64) {
+    match accelerator {
+        Accelerator::Tcg => (30.0, 2.0),
+        Accelerator::Kvm => (2.0, 0.2),
     }
 }
 
@@ -58,19 +49,16 @@ pub fn how_long(plan: &RunPlan, experiment: &Experiment, accelerator: Accelerato
     let Some(load) = plan.round_time else {
         return "a workload ends by size, so there is no telling how long a round takes".to_owned();
     };
-    let beside = Beside::of(accelerator);
+    let (build, beside) = beside(accelerator);
     let schedule = Schedule::new(experiment, plan.seed);
     let trials = schedule.round_len();
-    let building = |builds: usize| beside.build.as_secs_f64() * builds as f64;
-    let each_round = building(schedule.builds_a_round().unwrap_or(0));
-    let round = load.as_secs_f64() + beside.trial.as_secs_f64() * trials as f64 + each_round;
-    let once = match (&experiment.sweep, schedule.builds_a_round()) {
-        (_, Some(_)) => 0,
-        (Some(_), None) => experiment.builds().len(),
-        (None, None) => experiment.designs.len(),
+    let (once, each_round) = match (&experiment.sweep, schedule.builds_a_round()) {
+        (_, Some(builds)) => (0, builds),
+        (Some(_), None) => (experiment.builds().len(), 0),
+        (None, None) => (experiment.designs.len(), 0),
     };
-    let building = building(once);
-    let minutes = |rounds: u32| ((building + round * f64::from(rounds)) / 60.0).ceil();
+    let round = load.as_secs_f64() + beside * trials as f64 + build * each_round as f64;
+    let minutes = |rounds: u32| ((build * once as f64 + round * f64::from(rounds)) / 60.0).ceil();
     let range = |least: f64, most: f64| {
         if least == most { format!("{least:.0}") } else { format!("{least:.0} to {most:.0}") }
     };
@@ -93,8 +81,10 @@ pub struct Lab {
     id: String,
     seed: u64,
     adapted: Adapted,
-    host: HostInfo,
-    ceiling: std::result::Result<f64, String>,
+    /// The guest as a host.
+    pub host: HostInfo,
+    /// What the engine reaches in the guest with nothing behind it, operations per second, or why that is not known.
+    pub ceiling: std::result::Result<f64, String>,
 }
 
 impl Lab {
@@ -114,10 +104,10 @@ impl Lab {
             cpus: CPUS,
             disks: adapted.disks.clone(),
             links: adapted.links.clone(),
-            place: None,
-            usage: Use::Commands,
+            ..Machine::default()
         };
         let mut guest = laboratory.boot(&machine)?;
+        guest.patience = Some(PATIENCE);
         guest.converse(&["ebb", "lab", "worker"])?;
         let mut lab = Lab {
             guest: Ok(guest),
@@ -131,34 +121,19 @@ impl Lab {
         };
         match lab.hear() {
             Ok(Word::Here { host, ceiling }) => {
-                let machine = format!("QEMU guest, {}", laboratory.accelerator().name());
+                let machine = format!("QEMU guest, {}", laboratory.accelerator.name());
                 lab.host = HostInfo { machine: Some(machine), ..host };
                 lab.ceiling = ceiling;
                 Ok(lab)
             }
-            Ok(_) => Err(LabError::Early),
+            Ok(_) => Err(lab.confused().into()),
             Err(BackendError::Stopped) => Err(LabError::Stopped),
-            Err(error) => Err(LabError::Worker(error)),
+            Err(error) => Err(error.into()),
         }
     }
 
-    /// The guest as a host.
-    pub fn host(&self) -> &HostInfo {
-        &self.host
-    }
-
-    /// What the engine reaches in the guest with nothing behind it, operations per second.
-    ///
-    /// # Errors
-    /// Why that is not known.
-    pub fn ceiling(&self) -> std::result::Result<f64, String> {
-        self.ceiling.clone()
-    }
-
-    fn tell(&mut self, order: &Order) -> Result<()> {
-        let line = talk::line(order).map_err(|error| BackendError::Other(error.to_string()))?;
-        let guest = self.guest.as_mut().map_err(|why| BackendError::Other(why.clone()))?;
-        guest.tell(&line).map_err(|error| self.lost(&error))
+    fn guest(&mut self) -> Result<&mut Guest> {
+        self.guest.as_mut().map_err(|why| BackendError::Other(why.clone()))
     }
 
     /// The worker's next word; after an error the guest is gone.
@@ -168,8 +143,7 @@ impl Lab {
                 return serde_json::from_slice(&line)
                     .map_err(|error| self.gone(format!("the guest's worker cannot be understood: {error}")));
             }
-            let guest = self.guest.as_mut().map_err(|why| BackendError::Other(why.clone()))?;
-            match guest.hear(PATIENCE) {
+            match self.guest()?.hear() {
                 Ok(Heard::Said(Stream::Output, bytes)) => self.lines.add(&bytes),
                 Ok(Heard::Said(Stream::Errors, bytes)) => self.keep_errors(&bytes),
                 Ok(Heard::Ended(status)) => {
@@ -182,8 +156,10 @@ impl Lab {
         }
     }
 
-    /// The next word that is no progress; progress goes to `control`.
-    fn answer(&mut self, control: &Control) -> Result<Word> {
+    /// What the worker answers to `order`; its progress goes to `control`.
+    fn ask(&mut self, order: &Order, control: &Control) -> Result<Word> {
+        let line = talk::line(order).map_err(|error| BackendError::Other(error.to_string()))?;
+        self.guest()?.tell(&line).map_err(|error| self.lost(&error))?;
         loop {
             match self.hear()? {
                 Word::Progress { ops, bytes } => {
@@ -197,8 +173,7 @@ impl Lab {
 
     /// Has a design stand, or no longer.
     fn have_stand(&mut self, order: &Order, control: &Control) -> Result<()> {
-        self.tell(order)?;
-        match self.answer(control)? {
+        match self.ask(order, control)? {
             Word::Held(done) => done,
             _ => Err(self.confused()),
         }
@@ -236,14 +211,13 @@ impl Backend for Lab {
     }
 
     fn prepare(&mut self, experiment: &Experiment, control: &Control) -> Result<Inventory> {
-        let inside = Box::new(self.adapted.inside.clone());
-        self.tell(&Order::Prepare {
+        let order = Order::Prepare {
             id: self.id.clone(),
             seed: self.seed,
-            experiment: inside,
+            experiment: Box::new(self.adapted.inside.clone()),
             destroy: true,
-        })?;
-        let inside = match self.answer(control)? {
+        };
+        let inside = match self.ask(&order, control)? {
             Word::Prepared(prepared) => prepared?,
             _ => return Err(self.confused()),
         };
@@ -271,8 +245,7 @@ impl Backend for Lab {
         trial: &Trial,
         control: &Control,
     ) -> Result<TrialSamples> {
-        self.tell(&Order::Trial(*trial, Box::new(workload.clone())))?;
-        match self.answer(control)? {
+        match self.ask(&Order::Trial(*trial, Box::new(workload.clone())), control)? {
             Word::Ran(ran) => ran.map(|samples| *samples),
             _ => Err(self.confused()),
         }

@@ -168,16 +168,12 @@ pub(super) fn link_arguments(links: &[Throttle]) -> Vec<String> {
     groups.flat_map(|(_, group)| ["-object".to_owned(), group]).collect()
 }
 
-/// How QEMU reads and writes the files of disks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// Past the host's page cache.
-    Direct,
-    /// Through it, where the file system has nothing else.
-    Buffered,
-}
-
 impl Disk {
+    /// A virtio disk without limits.
+    pub fn plain(name: &str, size: u64) -> Disk {
+        Disk { name: name.to_owned(), bus: Bus::Virtio, size, throttle: Throttle::default(), link: None }
+    }
+
     /// Checks what QEMU would refuse later or, worse, change silently.
     ///
     /// # Errors
@@ -207,11 +203,12 @@ impl Disk {
         }
     }
 
-    /// QEMU's arguments for it: its file, a filter for each of its throttle groups and its link's, the device.
-    pub(super) fn arguments(&self, index: usize, access: Access, links: &[Throttle]) -> Vec<String> {
-        let how = match access {
-            Access::Direct => ["cache.direct=on", "file.cache.direct=on,file.aio=native"],
-            Access::Buffered => ["cache.direct=off", "file.cache.direct=off,file.aio=threads"],
+    /// QEMU's arguments for it: its file, past the host's page cache where that can be, a filter for each of its throttle groups and its link's,
+    /// the device.
+    pub(super) fn arguments(&self, index: usize, direct: bool, links: &[Throttle]) -> Vec<String> {
+        let how = match direct {
+            true => ["cache.direct=on", "file.cache.direct=on,file.aio=native"],
+            false => ["cache.direct=off", "file.cache.direct=off,file.aio=threads"],
         };
         let mut node = format!("disk{index}");
         let mut all = vec![
@@ -265,7 +262,7 @@ mod tests {
             io_unit: Some(Bytes(256 << 10)),
             ..Shape::default()
         };
-        let arguments = disk(Throttle::of(&shape), None).arguments(3, Access::Direct, &[]);
+        let arguments = disk(Throttle::of(&shape), None).arguments(3, true, &[]);
         assert_eq!(
             arguments,
             [
@@ -283,7 +280,7 @@ mod tests {
         );
         let nvme = Disk { bus: Bus::Nvme, ..disk(Throttle::default(), None) };
         assert_eq!(
-            nvme.arguments(0, Access::Direct, &[]).last().map(String::as_str),
+            nvme.arguments(0, true, &[]).last().map(String::as_str),
             Some("nvme,drive=disk0,serial=vol0")
         );
         // Credits last 5.4e6 / 2700 = 2000 s; QEMU's bucket 3000 * 1800 / 2700 = 2000 s.
@@ -300,7 +297,7 @@ mod tests {
             link_arguments(&[link]),
             ["-object", r#"{"id":"link0-both","limits":{"bps-total":6000000},"qom-type":"throttle-group"}"#]
         );
-        let text = disk(throttle, Some(0)).arguments(0, Access::Buffered, &[link]).join(" ");
+        let text = disk(throttle, Some(0)).arguments(0, false, &[link]).join(" ");
         assert!(
             text.contains(r#""limit0-each","limits":{"bps-read":40000000,"bps-write":15000000}"#),
             "{text}"
@@ -310,7 +307,7 @@ mod tests {
             "{text}"
         );
         assert!(text.ends_with("drive=disk0-filter1,serial=vol0"), "{text}");
-        let unlimited = disk(Throttle::default(), None).arguments(0, Access::Direct, &[]).join(" ");
+        let unlimited = disk(Throttle::default(), None).arguments(0, true, &[]).join(" ");
         assert!(!unlimited.contains("throttle") && unlimited.contains("drive=disk0,"), "{unlimited}");
     }
 

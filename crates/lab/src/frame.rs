@@ -32,17 +32,6 @@ pub enum Frame {
     Filed(u32),
 }
 
-impl Frame {
-    /// Bytes of what may be much, as the host sends it.
-    pub fn weight(&self) -> usize {
-        match self {
-            Frame::Run(arguments) => arguments.iter().map(|argument| argument.len() + 1).sum(),
-            Frame::Input(bytes) => bytes.len(),
-            _ => 0,
-        }
-    }
-}
-
 /// Name of the file of a frame that is not on the channel.
 pub fn file(number: u32) -> String {
     format!("frame-{number}")
@@ -51,8 +40,17 @@ pub fn file(number: u32) -> String {
 /// Writes a frame.
 ///
 /// # Errors
-/// As the writer; or an argument with a NUL in it, which no program can be given.
+/// As the writer and [`bytes`].
 pub fn write(to: &mut impl Write, frame: &Frame) -> io::Result<()> {
+    to.write_all(&bytes(frame)?)?;
+    to.flush()
+}
+
+/// A frame as it is written.
+///
+/// # Errors
+/// An argument with a NUL in it, which no program can be given, or too many of them.
+pub fn bytes(frame: &Frame) -> io::Result<Vec<u8>> {
     let status;
     let joined;
     let (kind, content): (u8, &[u8]) = match frame {
@@ -85,8 +83,7 @@ pub fn write(to: &mut impl Write, frame: &Frame) -> io::Result<()> {
     bytes.push(kind);
     bytes.extend((content.len() as u32).to_le_bytes());
     bytes.extend(content);
-    to.write_all(&bytes)?;
-    to.flush()
+    Ok(bytes)
 }
 
 /// Reads a frame; nothing at the end of the stream.

@@ -12,13 +12,14 @@ use std::sync::Arc;
 /// A lab that can start guests.
 #[derive(Debug)]
 pub struct Laboratory {
-    places: Places,
+    pub(crate) places: Places,
     pub(crate) image: Image,
-    program: PathBuf,
+    /// Path of the packed `ebb` that guests run.
+    pub(crate) program: PathBuf,
     pub(crate) accelerator: Accelerator,
     /// Why it is not KVM, as the end of a sentence; empty when it is.
-    pub(crate) why: String,
-    control: Arc<Control>,
+    why: String,
+    pub(crate) control: Arc<Control>,
     pub(crate) say: fn(&str),
     uml: Option<Kernel>,
 }
@@ -52,7 +53,7 @@ impl Laboratory {
         say: fn(&str),
     ) -> Result<Laboratory, LabError> {
         let image = image::find(&places).ok_or(LabError::NoImage)?;
-        for left in places.sweep()?.left {
+        for left in places.clean(false)?.left {
             say(&format!("left alone: {left}"));
         }
         let (accelerator, why) = accel::choose(&places, &image)?;
@@ -70,37 +71,21 @@ impl Laboratory {
         self.uml.as_ref().filter(|_| Kernel::can_be(machine))
     }
 
-    /// What its guests run on.
-    pub fn accelerator(&self) -> Accelerator {
-        self.accelerator
+    /// Release of the kernel of `machine`.
+    pub(crate) fn kernel_release(&self, machine: &Machine) -> String {
+        self.uml(machine).map_or_else(|| self.image.kernel_release(), Kernel::release)
+    }
+
+    /// What `machine` runs on, for people.
+    pub(crate) fn runs_on(&self, machine: &Machine) -> String {
+        match self.uml(machine) {
+            Some(_) => "User-Mode Linux".to_owned(),
+            None => format!("{}{}", self.accelerator.name(), self.why),
+        }
     }
 
     /// Says stop to its guests.
     pub fn control(&self) -> &Control {
         &self.control
-    }
-
-    /// Tells its user something.
-    pub(crate) fn say(&self, text: &str) {
-        (self.say)(text);
-    }
-
-    pub(crate) fn places(&self) -> &Places {
-        &self.places
-    }
-
-    /// The image of its guests.
-    pub(crate) fn image(&self) -> &Image {
-        &self.image
-    }
-
-    /// Path of the packed `ebb` that guests run.
-    pub(crate) fn program(&self) -> &Path {
-        &self.program
-    }
-
-    /// What says stop to its guests.
-    pub(crate) fn shared_control(&self) -> Arc<Control> {
-        self.control.clone()
     }
 }

@@ -1,8 +1,14 @@
 //! The command line of QEMU.
 
-use super::disks::{self, Access, Disk, Throttle};
+use super::disks::{self, Disk, Throttle};
 use super::network::Place;
+use super::places::GuestDirectory;
+use super::process::{Process, QEMU_LOG, command, new_log};
+use super::{LabError, Laboratory};
+use ebbtide_door::own;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
 
 /// How the guest's instructions are carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,9 +40,10 @@ impl Accelerator {
 }
 
 /// What a guest is used for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Use {
     /// Commands through the agent.
+    #[default]
     Commands,
     /// A shell on a terminal of this size.
     Shell {
@@ -48,7 +55,7 @@ pub enum Use {
 }
 
 /// A guest to be started.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Machine {
     /// Host name of the guest.
     pub name: String,
@@ -89,10 +96,6 @@ pub enum Root {
     Own(PathBuf),
 }
 
-/// Name of the socket in the guest's directory that QEMU connects to.
-pub(super) const SOCKET: &str = "channel";
-/// Name of the socket that its network card connects to.
-pub(super) const NETWORK: &str = "network";
 /// Serial of the disk with the root file system.
 pub(super) const ROOT: &str = "ebb-root";
 /// Serial of the disk with the packed program.
@@ -100,13 +103,32 @@ pub(super) const PROGRAM: &str = "ebb-program";
 /// Name of the guest console's file.
 pub(super) const CONSOLE: &str = "console.log";
 
+/// Starts QEMU, its standard input being the agent's channel and its standard output the network: sockets that it needs no paths for.
+pub(super) fn boot(
+    directory: &Arc<GuestDirectory>,
+    channel: Stdio,
+    boot: &Boot,
+    laboratory: &Laboratory,
+    machine: &Machine,
+) -> Result<Process, LabError> {
+    let at = directory.path();
+    let direct = own::has_direct(&at.join("lock"));
+    let arguments = arguments(machine, boot, &laboratory.program, laboratory.accelerator, direct);
+    tracing::debug!(?arguments, "starting QEMU");
+    let network = machine.place.as_ref().map(Place::attach).transpose();
+    let network = network.map_err(LabError::file("make a network in", at))?;
+    let mut qemu = command("qemu-system-x86_64");
+    qemu.args(&arguments).current_dir(at).stdin(channel).stderr(new_log(at, QEMU_LOG)?);
+    Process::start(qemu.stdout(network.map_or_else(Stdio::null, Stdio::from)), directory)
+}
+
 /// QEMU's arguments; it is started in the guest's directory.
-pub fn arguments(
+fn arguments(
     machine: &Machine,
     boot: &Boot,
     program: &Path,
     accelerator: Accelerator,
-    access: Access,
+    direct: bool,
 ) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     let mut add = |arguments: &[&str]| all.extend(arguments.iter().map(|a| (*a).to_owned()));
@@ -116,7 +138,7 @@ pub fn arguments(
     add(&["-kernel", &boot.kernel.to_string_lossy(), "-initrd", &boot.initrd.to_string_lossy()]);
     add(&["-serial", &format!("file:{CONSOLE}")]);
     add(&["-object", "rng-random,filename=/dev/urandom,id=rng", "-device", "virtio-rng-pci,rng=rng"]);
-    add(&["-chardev", &format!("socket,path={SOCKET},id=channel"), "-device", "virtio-serial-pci"]);
+    add(&["-chardev", "socket,fd=0,id=channel", "-device", "virtio-serial-pci"]);
     // On a busy host the kernel finds an emulated timer too late to trust it, and panics.
     let timer = "no_timer_check";
     // Emulation translates a program's code anew wherever it lies: at the same addresses it starts three times faster.
@@ -133,10 +155,13 @@ pub fn arguments(
         }
     }
     add(&["-append", &words]);
-    all.extend(machine.place.iter().flat_map(|place| place.arguments(NETWORK)));
+    if let Some(place) = &machine.place {
+        add(&["-netdev", "dgram,id=private,local.type=fd,local.str=1"]);
+        add(&["-device", &format!("virtio-net-pci,netdev=private,mac={}", place.mac())]);
+    }
     all.extend(disks::link_arguments(&machine.links));
     for (index, disk) in machine.disks.iter().enumerate() {
-        all.extend(disk.arguments(index, access, &machine.links));
+        all.extend(disk.arguments(index, direct, &machine.links));
     }
     // Last, so that the experiment's disks are vda, vdb...
     let (root, how) = match &boot.root {

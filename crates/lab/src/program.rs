@@ -38,14 +38,14 @@ pub fn pack(places: &Places, program: &Path) -> Result<PathBuf, LabError> {
         }
     }
     let packed = places.programs().join(format!("{}.squashfs", hash.text()));
-    places.make_marked(Path::new("programs"))?;
+    places.make_marked(&places.programs())?;
     let _lock = lock(&places.root().join("program.lock"))?;
     if packed.is_file() {
         return Ok(packed);
     }
-    let packing = Path::new("programs/packing");
-    places.remove_marked(packing)?;
-    let work = places.make_marked(packing)?;
+    let work = places.programs().join("packing");
+    places.remove_marked(&work)?;
+    places.make_marked(&work)?;
     let copy =
         |from: &Path, name: &str| own::copy(from, &work.join(name)).map_err(LabError::file("copy", from));
     copy(program, "ebb")?;
@@ -55,24 +55,10 @@ pub fn pack(places: &Places, program: &Path) -> Result<PathBuf, LabError> {
     }
     let new = places.programs().join("packing.squashfs");
     let (from, to) = (work.to_string_lossy(), new.to_string_lossy());
-    tools::run(
-        "mksquashfs",
-        &[
-            &from,
-            &to,
-            "-all-root",
-            "-comp",
-            "lz4",
-            "-noappend",
-            "-no-progress",
-            "-quiet",
-            "-no-xattrs",
-            // Other users of the guest than root run it, too.
-            "-root-mode",
-            "755",
-        ],
-    )?;
-    places.remove_marked(packing)?;
+    // Other users of the guest than root run it, too.
+    let how = "-all-root -root-mode 755 -comp lz4 -noappend -no-progress -quiet -no-xattrs";
+    tools::run("mksquashfs", &[from.as_ref(), &to].into_iter().chain(how.split(' ')).collect::<Vec<_>>())?;
+    places.remove_marked(&work)?;
     rename(&new, &packed)?;
     Ok(packed)
 }

@@ -1,106 +1,34 @@
-//! What an image is made of: lists and scripts in the `lab` folder, and their common key.
+//! What images are made of: the lists and scripts in the `lab` folder, and their common key.
 
-/// Rises when the same lists and scripts give another image.
-const VERSION: u32 = 1;
+/// What the script that makes an image has beside it, by name.
+pub(super) const FILES: &[(&str, &str)] = &[
+    ("build", include_str!("../../../lab/build")),
+    ("packages", include_str!("../../../lab/packages")),
+    ("modules", include_str!("../../../lab/modules")),
+    ("early-init", include_str!("../../../lab/early-init")),
+    ("init", include_str!("../../../lab/init")),
+    ("ebb", include_str!("../../../lab/ebb")),
+    ("uml-init", include_str!("../../../lab/uml-init")),
+    ("uml-rules", UML_RULES),
+    ("system-packages", include_str!("../../../lab/system/packages")),
+    ("system-modules", include_str!("../../../lab/system/modules")),
+    ("system-configure", SYSTEM_CONFIGURE),
+    ("ebb-agent", include_str!("../../../lab/system/ebb-agent")),
+    ("ebb-agent.service", include_str!("../../../lab/system/ebb-agent.service")),
+    ("ebb.mount", include_str!("../../../lab/system/ebb.mount")),
+];
 
-/// Debian's package whose dependency is the newest kernel for virtual machines.
-pub(super) const KERNEL: &str = "linux-image-cloud-amd64";
-
-const PACKAGES: &str = include_str!("../../../lab/packages");
-const MODULES: &str = include_str!("../../../lab/modules");
-/// Process 1 of the initial RAM disk.
-pub(super) const EARLY_INIT: &str = include_str!("../../../lab/early-init");
-/// Process 1 of the root image.
-pub(super) const INIT: &str = include_str!("../../../lab/init");
-/// The package of User-Mode Linux.
-pub(super) const UML: &str = "user-mode-linux";
-/// That, and the C library that it is linked with.
-pub(super) const UML_PACKAGES: &[&str] = &[UML, "libc6", "libgcc-s1"];
-/// Where they are from: the kernel of Debian 12 dies on processors with AMX.
-pub(super) const UML_SUITE: &str = "sid";
-/// Process 1 of its guests.
-pub(super) const UML_INIT: &str = include_str!("../../../lab/uml-init");
-/// Names disks of its guests.
+/// Names disks of guests of User-Mode Linux.
 pub(super) const UML_RULES: &str = include_str!("../../../lab/uml-rules");
 /// What its guests run that take commands.
 pub(super) const UML_AGENT: &str = include_str!("../../../lab/uml-agent");
-
-/// Packages of the guest, without what they depend on.
-pub fn packages() -> Vec<&'static str> {
-    words(PACKAGES)
-}
-
-/// Modules of the guest's kernel, without those they need.
-pub(super) fn modules() -> Vec<&'static str> {
-    words(MODULES)
-}
-
-/// Modules that a guest needs to reach its root image.
-pub(super) const EARLY_MODULES: &[&str] = &["virtio_pci", "virtio_blk", "squashfs", "overlay"];
-
-const SYSTEM_PACKAGES: &str = include_str!("../../../lab/system/packages");
-const SYSTEM_MODULES: &str = include_str!("../../../lab/system/modules");
 /// Does in a system disk what maintainer scripts would have done.
 pub(super) const SYSTEM_CONFIGURE: &str = include_str!("../../../lab/system/configure");
-/// The unit that starts the agent in a system.
-pub(super) const SYSTEM_AGENT: &str = include_str!("../../../lab/system/ebb-agent.service");
-/// What that unit runs.
-pub(super) const SYSTEM_SERVICE: &str = include_str!("../../../lab/system/ebb-agent");
-/// The unit that mounts the packed program.
-pub(super) const SYSTEM_MOUNT: &str = include_str!("../../../lab/system/ebb.mount");
 
-/// Packages of a system disk, without what they depend on.
-pub(super) fn system_packages() -> Vec<&'static str> {
-    words(SYSTEM_PACKAGES)
-}
-
-/// Modules of a system's kernel, without those they need: those of the other guests, and more.
-pub(super) fn system_modules() -> Vec<&'static str> {
-    [modules(), words(SYSTEM_MODULES)].concat()
-}
-
-/// Names the kernel of User-Mode Linux: another recipe has another key.
-pub fn uml_key() -> String {
-    let mut hash = Hash::default();
-    for part in [UML_SUITE, UML_INIT].iter().chain(UML_PACKAGES) {
-        hash.add(part.as_bytes());
-    }
-    hash.text()
-}
-
-/// Names a system disk for QEMU, or for User-Mode Linux, whose modules it has: another recipe has another key.
-pub fn system_key(on_uml: bool) -> String {
-    let mut hash = Hash::default();
-    hash.add(&VERSION.to_le_bytes());
-    // It is set up in a guest of the other image.
-    hash.add(key().as_bytes());
-    for part in [
-        SYSTEM_PACKAGES,
-        SYSTEM_MODULES,
-        SYSTEM_CONFIGURE,
-        SYSTEM_AGENT,
-        SYSTEM_SERVICE,
-        SYSTEM_MOUNT,
-        UML_RULES,
-        &if on_uml { uml_key() } else { String::new() },
-    ] {
-        hash.add(part.as_bytes());
-    }
-    hash.text()
-}
-
-/// The words of `text` outside of comment lines.
-fn words(text: &'static str) -> Vec<&'static str> {
-    text.lines().filter(|line| !line.starts_with('#')).flat_map(str::split_whitespace).collect()
-}
-
-/// Names an image: another recipe has another key.
+/// Names images: another recipe has another key.
 pub fn key() -> String {
     let mut hash = Hash::default();
-    hash.add(&VERSION.to_le_bytes());
-    for part in [KERNEL, PACKAGES, MODULES, EARLY_INIT, INIT] {
-        hash.add(part.as_bytes());
-    }
+    FILES.iter().for_each(|(_, content)| hash.add(content.as_bytes()));
     hash.text()
 }
 
@@ -135,10 +63,14 @@ mod tests {
 
     #[test]
     fn lists_are_words_without_comments() {
-        assert!(packages().contains(&"mdadm") && modules().contains(&"raid456"));
-        for word in packages().into_iter().chain(modules()) {
-            let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.+".contains(c);
-            assert!(word.chars().all(fine), "{word}");
+        let of = |name| FILES.iter().find(|(other, _)| *other == name).expect("a list").1;
+        assert!(of("packages").contains(" mdadm ") || of("packages").contains("\nmdadm "));
+        assert!(of("modules").contains(" raid456 "));
+        let lists = ["packages", "modules", "system-packages", "system-modules"].map(of);
+        for line in lists.iter().flat_map(|text| text.lines()).filter(|line| !line.starts_with('#')) {
+            // The script has a shell split them.
+            let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.+ ".contains(c);
+            assert!(line.chars().all(fine), "{line}");
         }
     }
 

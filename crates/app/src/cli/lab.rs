@@ -22,6 +22,7 @@ use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// QEMU guests with a Debian kernel and throttled disks: real arrays without spare disks or root
 #[derive(Debug, Args)]
@@ -131,9 +132,8 @@ impl GuestArgs {
                 .map_err(|_| CliError::Usage(format!("--memory {} is too much", self.memory)))?,
             cpus: self.cpus,
             disks: (0..self.disks).map(disk).collect(),
-            links: Vec::new(),
-            place: None,
             usage,
+            ..Machine::default()
         })
     }
 }
@@ -207,8 +207,10 @@ fn shell(args: &GuestArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     })?;
     let machine = args.machine(Use::Shell { rows, columns })?;
     let laboratory = laboratory::open(globals.quiet)?;
-    let guest = laboratory.boot(&machine)?;
+    let mut guest = laboratory.boot(&machine)?;
     laboratory::terminal::connect(&guest, laboratory.control())?;
+    // A QEMU that did not start has said why.
+    guest.wait_end(Duration::from_secs(10))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -218,7 +220,7 @@ fn list(globals: &Globals) -> Result<ExitCode, CliError> {
 }
 
 fn clean(args: &CleanArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    let Cleaned { removed, left } = laboratory::clean(args.all)?;
+    let Cleaned { removed, left } = places::lab()?.clean(args.all)?;
     let paths: Vec<String> = removed.iter().map(|path| path.to_string_lossy().into_owned()).collect();
     let stays = |left: &Leftover| json!({ "path": left.path.to_string_lossy(), "why": left.why });
     let stays: Vec<Value> = left.iter().map(stays).collect();

@@ -6,7 +6,7 @@ use crate::error::CliError;
 use crate::signals;
 use ebbtide_host::sys;
 use ebbtide_lab::Laboratory;
-use ebbtide_lab::places::{Cleaned, GuestState, directories};
+use ebbtide_lab::places::{GuestState, directories};
 use ebbtide_model::shown::Shown;
 use ebbtide_runner::places;
 use serde_json::{Value, json};
@@ -127,19 +127,4 @@ impl fmt::Display for LabUsage {
         }
         Ok(())
     }
-}
-
-/// Removes what ended guests left, and with `all` images and packed programs.
-///
-/// # Errors
-/// When the lab's directories cannot be looked at.
-pub fn clean(all: bool) -> Result<Cleaned, CliError> {
-    let places = places::lab()?;
-    let mut swept = places.sweep()?;
-    if all {
-        let images = places.remove_images()?;
-        swept.removed.extend(images.removed);
-        swept.left.extend(images.left);
-    }
-    Ok(swept)
 }

@@ -84,7 +84,7 @@ fn what_is_applied_is_back_after_a_reboot_and_an_undo_leaves_what_was_before() {
     // Power is cut in the middle of an undo and of an apply; afterwards the system boots, status says so, and the same command ends it.
     let cut = "cd /root; EBB_TEST_HALT=9 ebb undo wide --destroy 2>&1 || true; sync";
     eprintln!("{}", tell(&mut guest, cut));
-    guest.cut_power().unwrap();
+    guest.hardware.cut_power();
     let life = timed("boot after a cut", || guest.boot().unwrap());
     assert!(life.state == "running", "{life:?}");
     let (code, said) = status(&mut guest);
@@ -98,7 +98,7 @@ fn what_is_applied_is_back_after_a_reboot_and_an_undo_leaves_what_was_before() {
 
 #[test]
 fn instance_store_is_made_anew_at_boot_if_all_of_it_is_blank() {
-    let blank = |guest: &mut SystemGuest, name: &str| guest.put_disk(disk(name, 400 * MIB)).unwrap();
+    let blank = |guest: &mut SystemGuest, name: &str| guest.hardware.put_disk(disk(name, 400 * MIB)).unwrap();
     let mut guest =
         system("ephemeral", ["d0", "d1", "d2", "d3"].iter().map(|name| disk(name, 400 * MIB)).collect());
     guest.boot().unwrap();
@@ -149,7 +149,7 @@ fn an_array_that_lost_a_disk_is_started_by_the_command_that_is_printed() {
     );
     eprintln!("{}", tell(&mut guest, &prepare));
     guest.shut_down().unwrap();
-    guest.machine().unwrap().disks.retain(|disk| disk.name != "d5");
+    guest.hardware.machine().disks.retain(|disk| disk.name != "d5");
     let life = guest.boot().unwrap();
     assert_eq!(life.state, "running", "{life:?}");
     let (code, said) = status(&mut guest);

@@ -2,7 +2,7 @@
 //! each state against ways to write to a device, the right id and `--destroy` included where something uses it.
 
 use super::guests::{guest_with, script};
-use ebbtide_lab::disks::{Bus, Disk, Throttle};
+use ebbtide_lab::disks::Disk;
 use ebbtide_lab::guest::Guest;
 
 const MIB: u64 = 1 << 20;
@@ -292,13 +292,7 @@ ways() {
 "#;
 
 fn disks() -> Vec<Disk> {
-    let disk = |name: &str, size| Disk {
-        name: name.into(),
-        bus: Bus::Virtio,
-        size,
-        throttle: Throttle::default(),
-        link: None,
-    };
+    let disk = Disk::plain;
     let mut disks: Vec<Disk> = ["d0", "d1", "d2", "d3"].map(|name| disk(name, 32 * MIB)).into();
     // btrfs wants more, and so does a file of a trial.
     disks.extend(["d4", "d5"].map(|name| disk(name, 256 * MIB)));

@@ -74,7 +74,7 @@ fn what_is_persistent_is_back_after_a_reboot_and_gone_when_it_is_removed() {
     for listener in ["127.0.0.1:3260", "127.0.0.1:4420"] {
         assert!(first.contains(&format!("\n{listener}\n")), "{first}");
     }
-    guest.cut_power().unwrap();
+    guest.hardware.cut_power();
     let life = guest.boot().unwrap();
     assert_eq!(life.state, "running", "{life:?}");
     assert_eq!(tell(&mut guest, THERE), first, "the same targets for the same data");

@@ -1,10 +1,10 @@
 //! Guests for the tests.
 
 use ebbtide_lab::Laboratory;
-use ebbtide_lab::disks::{Bus, Disk, Throttle};
+use ebbtide_lab::disks::Disk;
 use ebbtide_lab::guest::{Finished, Guest};
 use ebbtide_lab::image::{self, Image};
-use ebbtide_lab::machine::{Machine, Use};
+use ebbtide_lab::machine::Machine;
 use ebbtide_lab::network::{Network, Place};
 use ebbtide_lab::places::Places;
 use ebbtide_lab::uml::Kernel;
@@ -32,16 +32,7 @@ pub fn qemu_guest(name: &str, disks: &[(String, u64)]) -> Guest {
 }
 
 fn plain(disks: &[(String, u64)]) -> Vec<Disk> {
-    disks
-        .iter()
-        .map(|(name, size)| Disk {
-            name: name.clone(),
-            bus: Bus::Virtio,
-            size: *size,
-            throttle: Throttle::default(),
-            link: None,
-        })
-        .collect()
+    disks.iter().map(|(name, size)| Disk::plain(name, *size)).collect()
 }
 
 /// A guest with these disks.
@@ -57,9 +48,7 @@ fn machine(name: &str, disks: Vec<Disk>) -> Machine {
         memory_mib: 512,
         cpus: 2,
         disks,
-        links: Vec::new(),
-        place: None,
-        usage: Use::Commands,
+        ..Machine::default()
     }
 }
 
@@ -76,9 +65,8 @@ pub fn guest_on(
         memory_mib: 384,
         cpus: 2,
         disks,
-        links: Vec::new(),
         place: Some(Place { network: network.clone(), number }),
-        usage: Use::Commands,
+        ..Machine::default()
     };
     laboratory.boot(&machine).unwrap()
 }

@@ -6,9 +6,9 @@
 use super::common::tool;
 use super::guests::{lab, on_uml, script, told};
 use ebbtide_lab::Laboratory;
-use ebbtide_lab::disks::{Bus, Disk, Throttle};
+use ebbtide_lab::disks::Disk;
 use ebbtide_lab::guest::Guest;
-use ebbtide_lab::machine::{Machine, Use};
+use ebbtide_lab::machine::Machine;
 use ebbtide_lab::network::{self, Network, Place};
 use ebbtide_model::backend::Control;
 use serde_json::Value;
@@ -87,19 +87,12 @@ impl Net {
                 memory_mib: 320,
                 cpus: 2,
                 disks,
-                links: Vec::new(),
                 place: Some(Place { network: network.clone(), number }),
-                usage: Use::Commands,
+                ..Machine::default()
             };
             small_laboratory().boot(&machine).unwrap()
         };
-        let disk = Disk {
-            name: "files".into(),
-            bus: Bus::Virtio,
-            size: 256 << 20,
-            throttle: Throttle::default(),
-            link: None,
-        };
+        let disk = Disk::plain("files", 256 << 20);
         assert_eq!(network::address(1), "10.77.0.1");
         let named = |guest: &mut Guest, name: &str, number: u8| {
             let text = HOST.replace("NAME", name).replace("NUMBER", &number.to_string());

@@ -37,6 +37,7 @@ mod sweep;
 mod system;
 mod trees;
 mod tunnels;
+mod uml;
 mod usage;
 mod user_data;
 mod verdicts;

@@ -2,7 +2,7 @@
 
 use super::guests::{QUICK_KEYS, guest_on, laboratory, script};
 use ebbtide_lab::Laboratory;
-use ebbtide_lab::disks::{Bus, Disk, Throttle};
+use ebbtide_lab::disks::Disk;
 use ebbtide_lab::guest::Guest;
 use ebbtide_lab::network::{Network, address};
 
@@ -61,8 +61,7 @@ impl Net {
     /// [`Net::new`] with guests of `laboratory`.
     pub fn with(laboratory: Laboratory, test: &'static str, size: u64) -> Net {
         let network = Network::default();
-        let disk =
-            Disk { name: "volume".into(), bus: Bus::Virtio, size, throttle: Throttle::default(), link: None };
+        let disk = Disk::plain("volume", size);
         let mut store = guest_on(&laboratory, &network, 1, &format!("attach-{test}-store"), vec![disk]);
         script(&mut store, &HOST.replace("NAME", "store").replace("NUMBER", "1")).unwrap();
         script(&mut store, STORE).unwrap();

@@ -3,10 +3,10 @@
 
 use super::guests::laboratory;
 use ebbtide_lab::Laboratory;
-use ebbtide_lab::disks::{Bus, Disk, Throttle};
+use ebbtide_lab::disks::Disk;
 use ebbtide_lab::guest::Finished;
 use ebbtide_lab::hardware::Hardware;
-use ebbtide_lab::machine::{Machine, Use};
+use ebbtide_lab::machine::Machine;
 use ebbtide_lab::network::{Network, Place, address};
 use ebbtide_model::remote::COPIES;
 use std::fmt::Write;
@@ -97,19 +97,9 @@ impl Hosts {
             name: format!("test-{test}-{number}-{}", std::process::id()),
             memory_mib,
             cpus: if number == CLIENT { 2 } else { 1 },
-            disks: disks
-                .into_iter()
-                .map(|(name, size)| Disk {
-                    name,
-                    bus: Bus::Virtio,
-                    size,
-                    throttle: Throttle::default(),
-                    link: None,
-                })
-                .collect(),
-            links: Vec::new(),
+            disks: disks.into_iter().map(|(name, size)| Disk::plain(&name, size)).collect(),
             place: Some(Place { network: network.clone(), number }),
-            usage: Use::Commands,
+            ..Machine::default()
         };
         let storage = (1..=3u8)
             .map(|number| {

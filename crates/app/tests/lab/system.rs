@@ -2,15 +2,15 @@
 
 use super::guests::{laboratory, qemu_laboratory, script};
 use ebbtide_lab::Laboratory;
-use ebbtide_lab::disks::{Bus, Disk, Throttle};
-use ebbtide_lab::machine::{Machine, Use};
+use ebbtide_lab::disks::Disk;
+use ebbtide_lab::machine::Machine;
 use ebbtide_lab::system::{Life, SystemGuest};
 
 const MIB: u64 = 1 << 20;
 
 /// A disk as large as the tests need them.
 pub fn disk(name: &str, size: u64) -> Disk {
-    Disk { name: name.to_owned(), bus: Bus::Virtio, size, throttle: Throttle::default(), link: None }
+    Disk::plain(name, size)
 }
 
 /// A machine with a system of its own and blank disks, which is off.
@@ -29,9 +29,7 @@ fn system_on(laboratory: Laboratory, name: &str, disks: Vec<Disk>) -> SystemGues
         memory_mib: 768,
         cpus: 2,
         disks,
-        links: Vec::new(),
-        place: None,
-        usage: Use::Commands,
+        ..Machine::default()
     };
     SystemGuest::new(laboratory, machine).unwrap()
 }
@@ -76,7 +74,7 @@ fn a_system_keeps_its_disks_over_reboots_and_cuts_of_power() {
     assert!(first.starts_with("kept\nsecond\nkept\n"), "{first}");
     // Written and not synced: what the journal has not committed is lost, what was synced is not.
     tell(&mut system, "echo synced >/root/synced; sync; echo more >>/data/file");
-    system.cut_power().unwrap();
+    system.hardware.cut_power();
     let life = system.boot().unwrap();
     running(&life, &mut system);
     let second = tell(&mut system, &format!("cat /root/synced; {there}"));
@@ -84,7 +82,7 @@ fn a_system_keeps_its_disks_over_reboots_and_cuts_of_power() {
     assert_ne!(first.lines().last(), second.lines().last(), "another boot");
     // As after a stop and start of a machine with instance store: a blank disk in place of a member.
     system.shut_down().unwrap();
-    system.put_disk(disk("b", 256 * MIB)).unwrap();
+    system.hardware.put_disk(disk("b", 256 * MIB)).unwrap();
     let life = system.boot().unwrap();
     let state =
         tell(&mut system, "cat /root/synced; findmnt /data || echo absent; wipefs /dev/disk/by-id/virtio-b");

@@ -4,7 +4,6 @@ use super::system::{disk, system, tell};
 use ebbtide_lab::disks::Disk;
 use ebbtide_lab::system::SystemGuest;
 use std::process::Command;
-use std::time::Duration;
 
 const EXPERIMENT: &str = "name = \"night\"\n[volumes]\na = { size = \"1GiB\" }\nb = { size = \"1GiB\" }\n[designs.scratch]\nlayout = \"stripe\"\n\
     chunk = \"256KiB\"\nmembers = [\"a\", \"b\"]\nfilesystem = \"xfs\"\nmount_options = \"noatime\"\nreadahead = \"1MiB\"\n\
@@ -45,7 +44,7 @@ fn machine(name: &str, arguments: &[&str]) -> SystemGuest {
 fn booted(system: &mut SystemGuest) -> String {
     let life = system.boot().unwrap();
     eprintln!("{:.1} s: {}", life.boot.as_secs_f64(), life.state);
-    system.run(&["cloud-init", "status", "--wait"], Duration::from_secs(600)).unwrap();
+    system.guest().unwrap().capture(&["cloud-init", "status", "--wait"], b"").unwrap();
     tell(
         system,
         "findmnt -n -o FSTYPE,OPTIONS --mountpoint /data || true; ls /data /dev/md || true
@@ -80,7 +79,7 @@ fn with_ebb_disks_that_come_back_blank_are_made_an_array_anew() {
     let said = booted(&mut system);
     assert!(said.starts_with("xfs") && said.contains("kept"), "{said}");
     system.shut_down().unwrap();
-    (0..2).for_each(|n| system.put_disk(data(n)).unwrap());
+    (0..2).for_each(|n| system.hardware.put_disk(data(n)).unwrap());
     let said = booted(&mut system);
     assert!(said.starts_with("xfs") && !said.contains("kept"), "{said}");
     system.shut_down().unwrap();

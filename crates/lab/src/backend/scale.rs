@@ -3,30 +3,45 @@
 use crate::machine::Accelerator;
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::units::{Bytes, Nanos, format_iops, format_throughput};
-use ebbtide_model::volume::Shape;
 use ebbtide_model::workload::{Arrival, Stop};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// What all disks of a guest together may be asked for, so that the disks are measured and not the guest.
+/// What all disks of a guest together do at once.
 #[derive(Debug, Clone, Copy)]
-struct Carries {
+struct Rates {
     /// Operations per second.
     iops: f64,
     /// Bytes per second.
     throughput: f64,
 }
 
-impl Carries {
-    /// Emulation: well below the 3000 operations and 500 MB per second from which on it is the limit itself
-    /// (docs/lab.md), because hosts are seldom idle. KVM: chosen for the host's disk, which has to take what is
-    /// written.
-    const fn of(accelerator: Accelerator) -> Self {
+impl Rates {
+    /// What they may be asked for, so that the disks are measured and not the guest. Emulation: well below the 3000 operations and 500 MB per
+    /// second from which on it is the limit itself (docs/lab.md), because hosts are seldom idle. KVM: chosen for the host's disk, which has to
+    /// take what is written.
+    const fn carried(accelerator: Accelerator) -> Self {
         match accelerator {
-            Accelerator::Tcg => Carries { iops: 2000.0, throughput: 100e6 },
-            Accelerator::Kvm => Carries { iops: 10_000.0, throughput: 400e6 },
+            Accelerator::Tcg => Rates { iops: 2000.0, throughput: 100e6 },
+            Accelerator::Kvm => Rates { iops: 10_000.0, throughput: 400e6 },
         }
+    }
+
+    /// What the busiest design could ask them for if all worked at once.
+    fn asked(experiment: &Experiment) -> Self {
+        let mut most = Rates { iops: 0.0, throughput: 0.0 };
+        for workload in experiment.loads() {
+            let bs = workload.mean_bs().max(1.0);
+            for design in &experiment.designs {
+                let volumes: BTreeSet<usize> = design.layout.volumes().into_iter().collect();
+                let shapes = volumes.iter().filter_map(|volume| experiment.volumes[*volume].shape.as_ref());
+                let bytes: f64 = shapes.filter_map(|shape| shape.most_throughput(bs)).sum();
+                most.throughput = most.throughput.max(bytes);
+                most.iops = most.iops.max(bytes / bs);
+            }
+        }
+        most
     }
 }
 
@@ -40,7 +55,7 @@ impl Scale {
 
     /// The factor at which a guest on `accelerator` carries the busiest design of `experiment`, and why, in words.
     pub fn carried(experiment: &Experiment, accelerator: Accelerator) -> (Scale, String) {
-        let (carries, demand) = (Carries::of(accelerator), Demand::of(experiment));
+        let (carries, demand) = (Rates::carried(accelerator), Rates::asked(experiment));
         let excess = (demand.throughput / carries.throughput).max(demand.iops / carries.iops);
         let scale = Scale::least(excess);
         let why = format!(
@@ -166,31 +181,6 @@ pub fn scaled(experiment: &Experiment, scale: Scale) -> Experiment {
 /// A rate of bytes times `factor`, at least one.
 fn slower(rate: Bytes, factor: f64) -> Bytes {
     Bytes(((rate.0 as f64 * factor).round() as u64).max(1))
-}
-
-/// What the busiest design could ask its disks for if all worked at once.
-#[derive(Debug, Clone, Copy)]
-struct Demand {
-    iops: f64,
-    throughput: f64,
-}
-
-impl Demand {
-    fn of(experiment: &Experiment) -> Self {
-        let mut most = Demand { iops: 0.0, throughput: 0.0 };
-        for workload in experiment.loads() {
-            let bs = workload.mean_bs().max(1.0);
-            for design in &experiment.designs {
-                let volumes: BTreeSet<usize> = design.layout.volumes().into_iter().collect();
-                let shapes: Vec<&Shape> =
-                    volumes.iter().filter_map(|volume| experiment.volumes[*volume].shape.as_ref()).collect();
-                let bytes: f64 = shapes.iter().filter_map(|shape| shape.most_throughput(bs)).sum();
-                most.throughput = most.throughput.max(bytes);
-                most.iops = most.iops.max(bytes / bs);
-            }
-        }
-        most
-    }
 }
 
 #[cfg(test)]

@@ -53,8 +53,8 @@ impl Way for OnLab {
         let lab = Lab::start(&laboratory, &adapted, &meta.id, meta.seed)?;
         adapted.scaling.iter().for_each(|scaling| (with.say)(scaling));
         (with.say)(&how_long(&plan, &adapted.experiment, accelerator));
-        meta.host = lab.host().clone();
-        keep_ceiling(meta, lab.ceiling());
+        meta.host = lab.host.clone();
+        keep_ceiling(meta, lab.ceiling.clone());
         meta.warnings.extend(adapted.scaling);
         *experiment = adapted.experiment;
         Ok(Box::new(lab))

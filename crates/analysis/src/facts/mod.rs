@@ -107,7 +107,7 @@ impl<'a> Facts<'a> {
         let full_queues = queues::full(case, rungs.as_ref());
         let crowded = crowded::crowded(case);
         Facts {
-            met: usage::met(case, &stretches),
+            met: usage::met(&stretches),
             link: usage::links(case).iter().map(|link| link.used.share).reduce(f64::max),
             group_limits_met: group::reached(case, &held),
             held,

@@ -4,6 +4,7 @@
 //! a whole trial each of them may look idle although one was always at its limit.
 
 use super::case::{Case, in_most};
+use super::durable;
 use crate::MemberShare;
 use crate::estimate::median;
 use crate::evidence::Unit;
@@ -262,18 +263,18 @@ fn carried(case: &Case<'_>, trial: &TrialSamples, member: &MemberSamples) -> Per
 /// The weight makes it the use that the average byte met. It is 1 when every working member was at its limit, whether all of them worked
 /// (stripe) or one at a time (linear). It is low when one slow member at its limit held back seven that were not.
 ///
-/// The median over the trials of the mean of each: a load that stands still between its operations does so for want of them.
-pub fn met(stretches: &[Vec<Stretch>]) -> Option<f64> {
+/// The median over stretches and trials; where writes are made durable one at a time, which stand still while that lasts, of the mean of each trial.
+pub fn met(case: &Case<'_>, stretches: &[Vec<Stretch>]) -> Option<f64> {
+    let still = durable::how(case.workload).is_some() && case.one_at_a_time();
     let used = |stretch: &Stretch| -> Option<f64> {
         let idle = stretch.iter().all(|m| m.share == 0.0);
-        let counts = stretch.iter().filter(|m| idle || m.share > 0.0);
+        let counts = stretch.iter().filter(|m| still && idle || m.share > 0.0);
         counts.filter_map(|m| Some(m.used.fullest()?.0.share * m.share)).reduce(|sum, more| sum + more)
     };
-    let mean = |trial: &Vec<Stretch>| {
-        let known: Vec<f64> = trial.iter().filter_map(used).collect();
-        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
-    };
-    median(stretches.iter().filter_map(mean)).map(as_told)
+    let each = stretches.iter().map(|trial| trial.iter().filter_map(used).collect::<Vec<f64>>());
+    let mean = |known: Vec<f64>| (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64);
+    let met = if still { median(each.filter_map(mean)) } else { median(each.flatten()) };
+    met.map(as_told)
 }
 
 /// The use of a limit as it is told. A volume whose use seems to be a little above 1 uses all that it is granted: a shape's

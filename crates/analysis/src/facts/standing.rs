@@ -136,17 +136,17 @@ fn of_all_cores(
 /// For how much of the time somebody of the host waited for a processor, for memory, for I/O (PSI), as far as the kernel told: the
 /// load or anybody else. Medians over the trials.
 pub fn waits(case: &Case<'_>) -> Vec<Evidence> {
-    let waits: [(&str, fn(&Observation) -> Option<Nanos>); 3] = [
-        ("a processor", |observed| observed.processor_waits),
-        ("memory", |observed| observed.memory?.pressure_some),
-        ("I/O", |observed| observed.io_waits),
-    ];
-    let figure = |(what, of): (&str, fn(&Observation) -> Option<Nanos>)| {
+    let figure = |what: &str, of: fn(&Observation) -> Option<Nanos>| {
         let share = case.median(|trial| Some(part(trial, of(trial.observed.as_ref()?)?)))?;
         let what = format!("share of the time that somebody waited for {what} (PSI)");
         Some(evidence(what, share, Unit::Share, None))
     };
-    waits.into_iter().filter_map(figure).collect()
+    let waits = [
+        figure("a processor", |observed| observed.processor_waits),
+        figure("memory", |observed| observed.memory?.pressure_some),
+        figure("I/O", |observed| observed.io_waits),
+    ];
+    waits.into_iter().flatten().collect()
 }
 
 /// The share of the operations in flight that are at the devices as a figure.

@@ -14,6 +14,7 @@ use ebbtide_model::schedule::{Role, Trial};
 use ebbtide_model::session::{Outcome, Rung, Session, TrialRecord};
 use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::workload::{Arrival, IoEngine, Workload};
+use std::collections::HashSet;
 
 /// A ladder takes no more than this share of what the trials of its design and workload took...
 pub const SHARE: f64 = 0.10;
@@ -54,18 +55,13 @@ const LARGEST: u64 = Bytes::MIB;
 /// read, of which it is not known whether they could do more; and nothing but their completion holds back the next operation, of which
 /// `done` a second did.
 fn wanted(workload: &Workload, verdicts: &[Verdict], done: Option<f64>) -> bool {
-    let unknown = verdicts.first().is_some_and(|verdict| verdict.kind == VerdictKind::Unknown);
-    let weak = verdicts.first().is_some_and(|first| {
-        matches!(first.kind, VerdictKind::Cpu | VerdictKind::Member) && first.confidence < SURE
+    use VerdictKind::*;
+    let weak = verdicts.first().is_some_and(|first| match first.kind {
+        Cpu | Member => first.confidence < SURE,
+        kind => kind == Unknown,
     });
-    let open = [
-        VerdictKind::Background,
-        VerdictKind::Concurrency,
-        VerdictKind::SyncWrites,
-        VerdictKind::PartialStripe,
-        VerdictKind::IdleCopies,
-    ];
-    let says_more = unknown || weak || verdicts.iter().any(|verdict| open.contains(&verdict.kind));
+    let open = [Background, Concurrency, SyncWrites, PartialStripe, IdleCopies];
+    let says_more = weak || verdicts.iter().any(|verdict| open.contains(&verdict.kind));
     says_more && keeps_in_flight(workload, done)
 }
 
@@ -95,22 +91,16 @@ pub fn next(
             || (first.kind == VerdictKind::Concurrency && first.confidence < DOUBTLESS)
             || weigh_alike(verdicts)
     });
-    let is = |one: &Rung, other: &Rung| (one.in_flight, one.bs) == (other.in_flight, other.bs);
-    let repeated = ran.iter().enumerate().any(|(index, one)| ran[..index].iter().any(|other| is(one, other)));
-    if !open || repeated {
+    let mut known = HashSet::new();
+    if !open || !ran.iter().all(|rung| known.insert((rung.in_flight, rung.bs))) {
         return Vec::new();
     }
-    again(rungs(workload, trials), workload.bs)
-}
-
-/// The rungs of a ladder of operations of `bs` that are of this size and as many or more in flight, from the last to the first and back.
-fn again(rungs: Vec<Workload>, bs: Bytes) -> Vec<Workload> {
-    let depths: Vec<Workload> = rungs.into_iter().take(MOST_TELLING).filter(|rung| rung.bs == bs).collect();
-    // A single depth is held against the trials, of which there are enough.
-    if depths.len() < 2 {
-        return Vec::new();
-    }
-    depths.iter().rev().chain(&depths).cloned().collect()
+    // Those of this size and as many or more in flight, from the last to the first and back. A single depth is held against the trials, of which
+    // there are enough.
+    let mut depths = rungs(workload, trials);
+    depths.truncate(MOST_TELLING);
+    depths.retain(|rung| rung.bs == workload.bs);
+    if depths.len() < 2 { Vec::new() } else { depths.iter().rev().chain(&depths).cloned().collect() }
 }
 
 /// The rungs for `workload` after these trials of it, the most telling first: each is a workload that runs for a moment. Where the
@@ -139,36 +129,35 @@ fn rate(trials: &[&TrialSamples]) -> Option<f64> {
 fn rungs_after(workload: &Workload, measured: Nanos, half_full: Option<u32>, each: Nanos) -> Vec<Workload> {
     // Of operations of several sizes there is no one size to change.
     let sizes = if workload.split.is_some() { [None, None] } else { other_sizes(workload.bs) };
+    let kept = in_flight(workload);
     let mut rungs: Vec<Workload> = [
-        times(workload, 2, 1),
-        times(workload, 1, 1),
-        half_full.map_or_else(|| times(workload, 4, 1), |half| keeping(workload, half)),
+        keeping(workload, kept.saturating_mul(2)),
+        keeping(workload, kept),
+        keeping(workload, half_full.unwrap_or(kept.saturating_mul(4))),
         sizes[0].and_then(|bs| sized(workload, bs)),
-        times(workload, 1, 2),
+        keeping(workload, kept / 2),
         sizes[1].and_then(|bs| sized(workload, bs)),
     ]
     .into_iter()
     .flatten()
     .collect();
     let mut needed: Vec<u64> = rungs.iter().map(|rung| telling(workload, rung, each)).collect();
-    let wanted = needed.iter().take(MOST_TELLING).fold(0u64, |sum, needed| sum.saturating_add(*needed));
-    let budget = budget(measured, wanted);
-    let room = needed.iter().scan(0u64, |sum, needed| {
-        *sum = sum.saturating_add(*needed);
-        Some(*sum)
+    let wanted = needed.iter().take(MOST_TELLING).fold(0, |sum: u64, needed| sum.saturating_add(*needed));
+    let measured = measured.0 as f64;
+    let enough = (ENOUGH.0.max(wanted.min(SLOW.0)) as f64).min(measured * MOST);
+    let budget = (measured * SHARE).max(enough) as u64;
+    let (share, mut left) = ((budget / rungs.len().max(1) as u64).min(LONGEST.0), Some(budget));
+    needed.retain_mut(|needed| {
+        *needed = share.max(*needed);
+        left = left.and_then(|left| left.checked_sub(*needed));
+        left.is_some()
     });
-    let room = room.take_while(|sum| *sum <= budget).count();
-    if room == 0 && budget >= SHORTEST.0 {
-        rungs = times(workload, 4, 1).into_iter().collect();
-        needed = vec![budget; rungs.len()];
-    } else {
-        rungs.truncate(room);
-        needed.truncate(room);
+    rungs.truncate(needed.len());
+    if needed.is_empty() && budget >= SHORTEST.0 {
+        rungs = keeping(workload, kept.saturating_mul(4)).into_iter().collect();
+        needed = vec![budget];
     }
-    // What is left makes all of them longer.
-    let longer = budget as f64 / needed.iter().sum::<u64>().max(1) as f64;
-    for (rung, needed) in rungs.iter_mut().zip(needed) {
-        let length = ((needed as f64 * longer) as u64).min(LONGEST.0.max(needed));
+    for (rung, length) in rungs.iter_mut().zip(needed) {
         rung.last(Nanos(length), Nanos((length as f64 * START) as u64));
     }
     rungs
@@ -183,33 +172,18 @@ fn telling(workload: &Workload, rung: &Workload, each: Nanos) -> u64 {
     (telling as u64).max(SHORTEST.0)
 }
 
-/// Nanoseconds that the rungs may take when the trials took `measured`, and the most telling of them want so many.
-fn budget(measured: Nanos, wanted: u64) -> u64 {
-    let measured = measured.0 as f64;
-    let enough = (ENOUGH.0.max(wanted.min(SLOW.0)) as f64).min(measured * MOST);
-    (measured * SHARE).max(enough) as u64
-}
-
-/// `workload` with its operations in flight times `up` and divided by `down`; nothing where that is not a whole number
-/// or more than anybody wants.
-fn times(workload: &Workload, up: u32, down: u32) -> Option<Workload> {
-    let mut rung = workload.clone();
-    // pread and pwrite keep one operation in flight per job.
-    let depth = if rung.ioengine == IoEngine::Psync { &mut rung.numjobs } else { &mut rung.iodepth };
-    *depth = depth.checked_mul(up).filter(|depth| depth.is_multiple_of(down))? / down;
-    let changed = up != down;
-    (in_flight(&rung) <= DEEPEST || !changed).then_some(rung)
-}
-
-/// `workload` with so many operations in flight, or a little fewer where its jobs share them; nothing where these are more.
+/// `workload` with so many operations in flight, or a little fewer where its jobs share them; nothing where these are more, or more than
+/// anybody wants.
 fn keeping(workload: &Workload, operations: u32) -> Option<Workload> {
     let mut rung = workload.clone();
+    // pread and pwrite keep one operation in flight per job.
     if rung.ioengine == IoEngine::Psync {
         rung.numjobs = operations;
     } else {
         rung.iodepth = operations / rung.numjobs.max(1);
     }
-    (in_flight(&rung) > 0).then_some(rung)
+    let kept = in_flight(&rung);
+    (kept > 0 && (kept <= DEEPEST || kept == in_flight(workload))).then_some(rung)
 }
 
 /// The sizes that operations of `bs` are compared with, smaller and larger, but within what every device takes.
@@ -219,7 +193,7 @@ fn other_sizes(bs: Bytes) -> [Option<u64>; 2] {
     match (half(2), more(2)) {
         (None, twice) => [twice, more(4)],
         (half_, None) => [half_, half(4)],
-        (half, twice) => [half, twice],
+        both => both.into(),
     }
 }
 

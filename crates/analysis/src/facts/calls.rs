@@ -1,18 +1,18 @@
 //! Calls to file servers, as NFS counts them: how long one waited at the client, and how long its answer took.
 
-use super::case::Case;
+use super::case::{Case, in_most};
 use crate::evidence::{Evidence, Unit, evidence};
 use crate::members;
 use crate::metrics::operations;
-use ebbtide_model::samples::{CallUse, RemoteUse, TrialSamples};
-use ebbtide_model::units::{Nanos, format_iops, format_latency};
-use ebbtide_model::workload::OpKind;
+use ebbtide_model::per_op::PerOp;
+use ebbtide_model::samples::{CallUse, NetworkUse, RemoteUse, TrialSamples};
+use ebbtide_model::units::{format_iops, format_latency};
 
 /// Share of a call's time that it must be at the server or on the way, for the server to be what serves no faster; and share
 /// of an operation's latency that its calls must be, for them to be what it consists of.
 pub const AT_SERVER: f64 = 0.50;
 /// Fewest calls of a trial whose mean is worth telling.
-const LEAST_CALLS: u64 = 20;
+const LEAST_CALLS: f64 = 20.0;
 /// Share of an interface's speed from which on it may be what calls wait for.
 pub const LINK: f64 = 0.80;
 /// An operation is one call up to this many on average: attributes and others' calls are few.
@@ -21,82 +21,62 @@ const ONE_CALL: f64 = 1.1;
 /// What a trial's calls took, in nanoseconds each.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CallTimes {
-    pub calls: f64,
     pub queued: f64,
     pub round_trip: f64,
     pub whole: f64,
     /// Calls for each operation of the load.
     pub per_operation: f64,
     /// Share of the calls that were sent again.
-    pub resent: f64,
+    resent: f64,
+    /// Calls that are at the server, or on the way there and back, on average.
+    at_server: f64,
 }
 
 /// The mounts that the members that worked are on, each once; nothing where one of them is on none.
 fn mounts(trial: &TrialSamples) -> Option<Vec<&RemoteUse>> {
     let observed = trial.observed.as_ref()?;
-    let mut found: Vec<&RemoteUse> = Vec::new();
-    for member in trial.members.iter().filter(|member| members::totals(member).ops > 0) {
-        let remote = observed.member(&member.name)?.remote.as_ref()?;
-        if found.iter().all(|known| known.mountpoint != remote.mountpoint) {
-            found.push(remote);
-        }
-    }
-    (!found.is_empty()).then_some(found)
+    let worked = trial.members.iter().filter(|member| members::totals(member).ops > 0);
+    let remote = worked.map(|member| observed.member(&member.name)?.remote.as_ref());
+    let mut found = remote.collect::<Option<Vec<&RemoteUse>>>()?;
+    found.sort_by_key(|mount| &mount.mountpoint);
+    found.dedup_by_key(|mount| &mount.mountpoint);
+    Some(found)
 }
 
 pub fn each(case: &Case<'_>, trial: &TrialSamples) -> Option<CallTimes> {
-    let kinds = [(OpKind::Read, case.workload.reads()), (OpKind::Write, case.workload.writes())];
-    let mut sum = CallUse::default();
+    let mut used: Vec<CallUse> = Vec::new();
     for mount in mounts(trial)? {
-        let calls = mount.calls.as_ref()?;
-        for (kind, _) in kinds.iter().filter(|(_, used)| *used) {
-            let of = calls.get(*kind);
-            sum = CallUse {
-                calls: sum.calls.saturating_add(of.calls),
-                sent: sum.sent.saturating_add(of.sent),
-                queued: sum.queued.plus(of.queued),
-                round_trip: sum.round_trip.plus(of.round_trip),
-                whole: sum.whole.plus(of.whole),
-            };
-        }
+        let PerOp { read, write } = mount.calls?;
+        used.extend(case.workload.reads().then_some(read));
+        used.extend(case.workload.writes().then_some(write));
     }
-    let operations = operations(trial);
-    if sum.calls < LEAST_CALLS || sum.whole == Nanos(0) || operations == 0 {
-        return None;
-    }
-    let calls = sum.calls as f64;
-    Some(CallTimes {
-        calls,
-        queued: sum.queued.0 as f64 / calls,
-        round_trip: sum.round_trip.0 as f64 / calls,
-        whole: sum.whole.0 as f64 / calls,
+    let sum = |of: fn(&CallUse) -> u64| used.iter().map(of).sum::<u64>() as f64;
+    let (calls, whole, operations) = (sum(|u| u.calls), sum(|u| u.whole.0), operations(trial));
+    let known = calls >= LEAST_CALLS && whole > 0.0 && operations > 0;
+    known.then(|| CallTimes {
+        queued: sum(|u| u.queued.0) / calls,
+        round_trip: sum(|u| u.round_trip.0) / calls,
+        whole: whole / calls,
         per_operation: calls / operations as f64,
-        resent: sum.sent.saturating_sub(sum.calls) as f64 / calls,
+        resent: (sum(|u| u.sent) / calls - 1.0).max(0.0),
+        at_server: sum(|u| u.round_trip.0) / trial.elapsed.0 as f64,
     })
 }
 
-/// Medians over the trials.
+/// Those of the trial in the middle.
 pub fn typical(case: &Case<'_>) -> Option<CallTimes> {
-    let of = |value: fn(&CallTimes) -> f64| case.median(|trial| each(case, trial).map(|each| value(&each)));
-    Some(CallTimes {
-        calls: of(|e| e.calls)?,
-        queued: of(|e| e.queued)?,
-        round_trip: of(|e| e.round_trip)?,
-        whole: of(|e| e.whole)?,
-        per_operation: of(|e| e.per_operation)?,
-        resent: of(|e| e.resent)?,
-    })
+    let seen = |trial: &TrialSamples| each(case, trial).into_iter().collect();
+    in_most(case.trials, seen, |_, _| true, |each| each.round_trip).pop()
 }
 
 /// Calls of a trial that are at the server, or on the way there and back, on average.
 pub fn at_server_in(case: &Case<'_>, trial: &TrialSamples) -> Option<f64> {
-    let each = each(case, trial)?;
-    Some(each.calls * each.round_trip / 1e9 / trial.elapsed.as_secs_f64())
+    Some(each(case, trial)?.at_server)
 }
 
-/// The same of the trials: their median.
+/// The same of the trials.
 pub fn at_server(case: &Case<'_>) -> Option<f64> {
-    case.median(|trial| at_server_in(case, trial))
+    Some(typical(case)?.at_server)
 }
 
 /// What the members are on, where all of them are on network file systems: that of the first.
@@ -106,27 +86,23 @@ pub fn place<'a>(case: &Case<'a>) -> Option<&'a RemoteUse> {
 
 /// The fullest network interface: its name and the share of its speed, of the busier direction.
 pub fn fullest_link(case: &Case<'_>) -> Option<(String, f64)> {
-    let names = case.trials.iter().filter_map(|t| t.observed.as_ref()).flat_map(|o| &o.network);
-    let share = |name: &str| {
-        case.median(|trial| {
-            let used = trial.observed.as_ref()?.network.iter().find(|used| used.interface == name)?;
+    let shares = |trial: &TrialSamples| -> Vec<(String, f64)> {
+        let network = trial.observed.iter().flat_map(|observed| &observed.network);
+        let share = |used: &NetworkUse| {
             let bits = 8.0 * used.sent.max(used.received) as f64 / trial.elapsed.as_secs_f64();
-            Some(bits / used.speed_bits.filter(|speed| *speed > 0)? as f64)
-        })
+            Some((used.interface.clone(), bits / used.speed_bits.filter(|speed| *speed > 0)? as f64))
+        };
+        network.filter_map(share).collect()
     };
-    let shares = names.filter_map(|used| Some((used.interface.clone(), share(&used.interface)?)));
-    shares.max_by(|a, b| a.1.total_cmp(&b.1))
+    let each = in_most(case.trials, shares, |a, b| a.0 == b.0, |(_, share)| *share);
+    each.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
 /// The figures of a call.
 pub fn figures(each: &CallTimes) -> Vec<Evidence> {
+    let sent = "time of a call from when it was sent until its answer (round trip)";
     let mut figures = vec![
-        evidence(
-            "time of a call from when it was sent until its answer (round trip)",
-            each.round_trip,
-            Unit::Nanoseconds,
-            None,
-        ),
+        evidence(sent, each.round_trip, Unit::Nanoseconds, None),
         evidence("time of a call before it was sent", each.queued, Unit::Nanoseconds, None),
         evidence("calls for each operation", each.per_operation, Unit::Calls, None),
     ];

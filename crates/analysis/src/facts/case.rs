@@ -97,3 +97,25 @@ impl<'a> Case<'a> {
 pub fn part(trial: &TrialSamples, time: Nanos) -> f64 {
     time.as_secs_f64() / trial.elapsed.as_secs_f64()
 }
+
+/// What more than half of these trials show, each thing as it is in the one of them that is in the middle by `value`. `seen` finds each once in a trial.
+pub fn in_most<T>(
+    trials: &[&TrialSamples],
+    seen: impl Fn(&TrialSamples) -> Vec<T>,
+    same: impl Fn(&T, &T) -> bool,
+    value: impl Fn(&T) -> f64,
+) -> Vec<T> {
+    let mut each: Vec<Vec<T>> = Vec::new();
+    for found in trials.iter().flat_map(|trial| seen(trial)) {
+        match each.iter_mut().find(|known| same(&known[0], &found)) {
+            Some(known) => known.push(found),
+            None => each.push(vec![found]),
+        }
+    }
+    each.retain(|known| 2 * known.len() > trials.len());
+    let middle = |mut known: Vec<T>| {
+        known.sort_by(|a, b| value(a).total_cmp(&value(b)));
+        known.swap_remove((known.len() - 1) / 2)
+    };
+    each.into_iter().map(middle).collect()
+}

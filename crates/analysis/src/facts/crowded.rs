@@ -11,11 +11,12 @@
 //! The operations of the load that are in flight at such disks, of all that it keeps, are the part of its time that it waits there (Little's law);
 //! whoever made them, requests of one queue wait alike. Of that part others explain their share of what the disk did.
 
-use super::case::Case;
+use super::case::{Case, in_most};
 use super::moved;
 use crate::estimate::median;
 use crate::members;
-use ebbtide_model::samples::{DeviceObservation, Join, Observation, TrialSamples};
+use ebbtide_model::graph::Layers;
+use ebbtide_model::samples::{DeviceObservation, Join, MemberSamples, TrialSamples};
 
 /// Standard deviations of a Poisson count beyond which a disk has more requests than its part.
 const BEYOND_CHANCE: f64 = 4.0;
@@ -26,7 +27,7 @@ const WAITED_FOR: f64 = 0.5;
 /// Busy share of those disks from which on they work all the time.
 const BUSY: f64 = 0.90;
 
-/// The disks of one array at which others were at work, and what these had of them; medians over the trials.
+/// The disks of one array at which others were at work, and what these had of them, in the trial in the middle.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Crowded {
     /// Names of the disks, as they are printed.
@@ -53,42 +54,12 @@ pub struct Crowded {
     pub part: f64,
 }
 
-/// A disk of an array in one trial.
-struct Part<'a> {
-    disk: &'a DeviceObservation,
-    /// The member that it is, in a design.
-    member: Option<&'a str>,
-    requests: f64,
-    bytes: f64,
-    /// Requests and bytes of the load, where they are known.
-    own: Option<(f64, f64)>,
-}
-
 /// See [`Crowded`]; nothing where no such disks are seen in more than half of the trials.
 pub fn crowded(case: &Case<'_>) -> Option<Crowded> {
     // Through the page cache the load's own requests come later and others than it made.
-    if !case.workload.direct {
-        return None;
-    }
-    let each: Vec<Crowded> = case.trials.iter().filter_map(|trial| in_trial(case, trial)).collect();
-    let first = each.first()?;
-    let same: Vec<&Crowded> =
-        each.iter().filter(|other| other.array == first.array && other.disks == first.disks).collect();
-    if 2 * same.len() <= case.trials.len() {
-        return None;
-    }
-    let of = |value: fn(&Crowded) -> f64| median(same.iter().map(|crowded| value(crowded)));
-    Some(Crowded {
-        requests: of(|c| c.requests)?,
-        requests_rate: of(|c| c.requests_rate)?,
-        bytes: of(|c| c.bytes)?,
-        bytes_rate: of(|c| c.bytes_rate)?,
-        mean_request: of(|c| c.mean_request)?,
-        busy: of(|c| c.busy)?,
-        waits: of(|c| c.waits)?,
-        part: of(|c| c.part)?,
-        ..first.clone()
-    })
+    let trials = if case.workload.direct { case.trials } else { &[] };
+    let same = |a: &Crowded, b: &Crowded| (&a.array, &a.disks) == (&b.array, &b.disks);
+    in_most(trials, |trial| in_trial(case, trial).into_iter().collect(), same, |c| c.requests).pop()
 }
 
 /// The disks of a trial that count: those that the load waits for beside others, or all.
@@ -97,84 +68,69 @@ pub fn looked_at<'a>(
     crowded: Option<&Crowded>,
 ) -> Option<Vec<&'a DeviceObservation>> {
     let mut disks = moved::disks(trial)?;
-    if let Some(crowded) = crowded {
-        disks.retain(|disk| crowded.disks.iter().any(|name| name == disk.shown_name()));
-    }
+    disks.retain(|disk| crowded.is_none_or(|c| c.disks.iter().any(|name| name == disk.shown_name())));
     Some(disks)
 }
 
-fn in_trial(case: &Case<'_>, trial: &TrialSamples) -> Option<Crowded> {
+/// What an array is made of: its name, and the place of each device with the member that it is, in a design.
+pub type Devices<'a> = (&'a str, Vec<(usize, Option<&'a MemberSamples>)>);
+
+/// The array that a trial is on, each of whose devices is another: that of the design's members that worked, or the first of such joins below its
+/// only member.
+pub fn array<'a>(trial: &'a TrialSamples, joins: fn(&Join) -> bool) -> Option<Devices<'a>> {
     let observed = trial.observed.as_deref()?;
-    let moved = moved::moved(trial)?;
-    let beyond = moved::beyond(trial, &moved, case.workload);
-    let of_design = Some(("the array".to_owned(), of_design(case, trial, observed)?))
-        .filter(|(_, parts)| parts.len() > 1);
-    let below = || {
-        let member = observed.members.iter().filter(|_| trial.members.len() == 1);
-        let arrays = member.flat_map(|member| observed.arrays(member));
-        arrays.filter(|array| array.below.join.is_parallel()).find_map(|array| {
-            let name = array.device.and_then(|at| observed.devices.get(at))?.shown_name().to_owned();
-            Some((name, of_array(observed, &array.below.devices)?))
-        })
+    let (name, devices) = if let [_] = trial.members.as_slice() {
+        let mut arrays = observed.members.iter().flat_map(|member| observed.arrays(member));
+        let array = arrays.find(|array| array.device.is_some() && joins(&array.below.join))?;
+        let devices = array.below.devices.iter().map(|at| (*at, None)).collect();
+        (observed.devices.get(array.device?)?.shown_name(), devices)
+    } else {
+        let worked = trial.members.iter().filter(|member| members::totals(member).ops > 0);
+        let device = |member: &'a MemberSamples| {
+            Some((*observed.member(&member.name)?.devices.first()?, Some(member)))
+        };
+        ("the array", worked.map(device).collect::<Option<Vec<_>>>()?)
     };
-    let (array, parts) = of_design.or_else(below)?;
-    judge(case, trial, beyond, array, &parts)
+    let each: std::collections::BTreeSet<usize> = devices.iter().map(|(at, _)| *at).collect();
+    (each.len() > 1 && each.len() == devices.len()).then_some((name, devices))
 }
 
-/// The disk that a device is, or lies on by itself.
-fn disk_of(observed: &Observation, mut device: usize) -> Option<&DeviceObservation> {
-    for _ in 0..=observed.devices.len() {
-        let found = observed.devices.get(device)?;
-        match &found.below {
-            Some(below) if below.devices.len() == 1 && below.join == Join::Through => {
-                device = below.devices[0];
+/// A disk of an array in one trial.
+struct Part<'a> {
+    disk: &'a DeviceObservation,
+    member: Option<&'a MemberSamples>,
+    requests: f64,
+    bytes: f64,
+    /// Requests and bytes of the load.
+    own: (f64, f64),
+}
+
+/// The disks of the array of a trial, with what the load asked of them; nothing where they cannot be told apart, or it is not known.
+fn parts<'a>(case: &Case<'_>, trial: &'a TrialSamples) -> Option<(&'a str, Vec<Part<'a>>)> {
+    let observed = trial.observed.as_deref()?;
+    let (name, devices) = array(trial, Join::is_parallel)?;
+    let mut parts: Vec<Part<'_>> = Vec::new();
+    for (at, member) in devices {
+        let [disk] = observed.disks_below(&[at])[..] else { return None };
+        let own = match member {
+            Some(member) => {
+                let due = moved::requests_due(trial, member, case.workload)?;
+                (due.read + due.write, members::totals(member).bytes as f64)
             }
-            Some(below) if !below.devices.is_empty() => return None,
-            _ => return Some(found),
-        }
-    }
-    None
-}
-
-fn part<'a>(disk: &'a DeviceObservation, member: Option<&'a str>, own: Option<(f64, f64)>) -> Part<'a> {
-    let (requests, bytes) = (disk.total.ops.total() as f64, disk.total.bytes.total() as f64);
-    Part { disk, member, requests, bytes, own }
-}
-
-/// The disks of a design's members: an empty list where they cannot be told apart, or the requests that their members made of them are not known.
-fn of_design<'a>(
-    case: &Case<'_>,
-    trial: &'a TrialSamples,
-    observed: &'a Observation,
-) -> Option<Vec<Part<'a>>> {
-    let mut parts: Vec<Part<'a>> = Vec::new();
-    for member in trial.members.iter().filter(|member| members::totals(member).ops > 0) {
-        let below = observed.member(&member.name)?;
-        let disk = match observed.disks(below).as_slice() {
-            [one] => observed.devices.get(*one)?,
-            _ => return Some(Vec::new()),
+            None => (0.0, 0.0),
         };
-        let due = moved::requests_due(trial, member, case.workload);
-        let Some(due) = due.filter(|_| parts.iter().all(|part| part.disk.name != disk.name)) else {
-            return Some(Vec::new());
-        };
-        let bytes = members::totals(member).bytes as f64;
-        parts.push(part(disk, Some(&member.name), Some((due.read + due.write, bytes))));
+        let disk = observed.devices.get(disk)?;
+        let (requests, bytes) = (disk.total.ops.total() as f64, disk.total.bytes.total() as f64);
+        parts.push(Part { disk, member, requests, bytes, own });
     }
-    Some(parts)
-}
-
-/// The disks of an array that was there before.
-fn of_array<'a>(observed: &'a Observation, devices: &[usize]) -> Option<Vec<Part<'a>>> {
-    let mut parts: Vec<Part<'a>> = Vec::new();
-    for device in devices {
-        let disk = disk_of(observed, *device)?;
-        if parts.iter().any(|part| part.disk.name == disk.name) {
-            return None;
-        }
-        parts.push(part(disk, None, None));
+    // What was asked of disks below an array of the host, most of them say.
+    if trial.members.len() == 1 {
+        let requests = lower_half(parts.iter().map(|part| part.requests).collect())?;
+        let usual = (requests, lower_half(parts.iter().map(|part| part.bytes).collect())?);
+        parts.iter_mut().for_each(|part| part.own = usual);
     }
-    Some(parts)
+    let once = |part: &Part<'_>| parts.iter().filter(|other| other.disk.name == part.disk.name).count() == 1;
+    parts.iter().all(once).then_some((name, parts))
 }
 
 /// The median of the lower half.
@@ -184,40 +140,28 @@ fn lower_half(mut all: Vec<f64>) -> Option<f64> {
     median(all)
 }
 
-fn judge(
-    case: &Case<'_>,
-    trial: &TrialSamples,
-    beyond: f64,
-    array: String,
-    parts: &[Part<'_>],
-) -> Option<Crowded> {
+fn in_trial(case: &Case<'_>, trial: &TrialSamples) -> Option<Crowded> {
     let seconds = trial.elapsed.as_secs_f64();
-    let usual = lower_half(parts.iter().map(|part| part.requests).collect())?;
-    let usual_bytes = lower_half(parts.iter().map(|part| part.bytes).collect())?;
-    let own = |part: &Part<'_>| part.own.unwrap_or((usual, usual_bytes));
-    let more = |part: &&Part<'_>| part.requests > own(part).0 + BEYOND_CHANCE * own(part).0.sqrt();
-    let crowded: Vec<&Part<'_>> = parts.iter().filter(more).collect();
-    if crowded.is_empty() || crowded.len() == parts.len() || seconds <= 0.0 {
-        return None;
-    }
-    let sum = |of: &dyn Fn(&Part<'_>) -> f64| crowded.iter().map(|part| of(part)).sum::<f64>();
+    let beyond = moved::beyond(trial, &moved::moved(trial)?, case.workload);
+    let (array, parts) = parts(case, trial)?;
+    let all_own: f64 = parts.iter().map(|part| part.own.0).sum();
+    let more = |part: &Part<'_>| part.requests > part.own.0 + BEYOND_CHANCE * part.own.0.sqrt();
+    let (crowded, spare): (Vec<Part<'_>>, Vec<Part<'_>>) = parts.into_iter().partition(more);
+    let sum = |of: &dyn Fn(&Part<'_>) -> f64| crowded.iter().map(of).sum::<f64>();
     let (requests, bytes) = (sum(&|part| part.requests), sum(&|part| part.bytes));
-    let others = sum(&|part| part.requests - own(part).0);
-    let others_bytes = sum(&|part| (part.bytes - own(part).1).max(0.0));
-    let in_flight = sum(&|part| {
-        let queue = part.disk.total.weighted.as_secs_f64() / seconds;
-        queue * (own(part).0 / part.requests).min(1.0)
-    });
+    let others = sum(&|part| part.requests - part.own.0);
+    let others_bytes = sum(&|part| (part.bytes - part.own.1).max(0.0));
+    let in_flight =
+        sum(&|part| part.disk.total.weighted.as_secs_f64() / seconds * part.own.0 / part.requests);
+    let busy_share = |part: &Part<'_>| part.disk.total.busy.as_secs_f64() / seconds;
+    let busy = crowded.iter().map(busy_share).fold(1.0, f64::min);
     let waits = (in_flight / case.kept().max(1.0)).min(1.0);
-    let busy = crowded.iter().map(|part| part.disk.total.busy.as_secs_f64() / seconds).fold(1.0, f64::min);
-    let spare = parts.iter().filter(|part| !crowded.iter().any(|one| one.disk.name == part.disk.name));
-    let spare = median(spare.map(|part| part.disk.total.busy.as_secs_f64() / seconds))?;
-    let part = sum(&|part| own(part).0) / parts.iter().map(|part| own(part).0).sum::<f64>();
-    let seen = beyond >= NOT_ASKED * others_bytes && busy >= BUSY && spare < busy && waits >= WAITED_FOR;
-    (seen && requests > 0.0 && bytes > 0.0 && part > 0.0).then(|| Crowded {
+    let has_spare = median(spare.iter().map(busy_share))? < busy;
+    let seen = beyond >= NOT_ASKED * others_bytes && busy >= BUSY && has_spare && waits >= WAITED_FOR;
+    (seen && bytes > 0.0).then(|| Crowded {
         disks: crowded.iter().map(|part| part.disk.shown_name().to_owned()).collect(),
-        members: crowded.iter().filter_map(|part| part.member.map(str::to_owned)).collect(),
-        array,
+        members: crowded.iter().filter_map(|part| Some(part.member?.name.clone())).collect(),
+        array: array.to_owned(),
         requests: others / requests,
         requests_rate: others / seconds,
         bytes: others_bytes / bytes,
@@ -225,6 +169,6 @@ fn judge(
         mean_request: bytes / requests,
         busy,
         waits,
-        part,
+        part: sum(&|part| part.own.0) / all_own,
     })
 }

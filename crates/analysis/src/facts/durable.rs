@@ -5,17 +5,8 @@
 //! the request leaves the flush machinery first, and is accounted then). So the time of requests without their flushes is the time of
 //! the writes less that of the flushes.
 //!
-//! Arrays count no flushes: md and device mapper pass them on, each device below with one of its own. What their disks did is put together by how
-//! the array is:
-//!
-//! ```text
-//!              requests of an operation                   a flush
-//! through      those of the one below                     that of the one below
-//! mirror       one on every device at once: the slowest's  to every device at once: the slowest's
-//! stripe       each on one device: their sum               likewise: all hold writes since the last
-//! raid10       one on each of the copies at once           likewise
-//! parity       data and parity at once, 1 + p devices      likewise
-//! ```
+//! Arrays count no flushes: md and device mapper pass them on, each device below with one of its own, to all at once. Where `n` disks work for an
+//! operation at once (copies, data and parity), it has an `n`th of their time; but all that the slowest had, for which it waits.
 //!
 //! Sums are over all operations, and the largest sum of several devices is at most what the operations waited for: which was the slowest may
 //! change from one to the next. What is missing is then told as the rest.
@@ -26,27 +17,12 @@ use super::undisturbed;
 use crate::evidence::{Evidence, Unit, evidence};
 use crate::metrics::operations;
 use ebbtide_model::layout::LayoutNode;
-use ebbtide_model::samples::{Below, DiskUse, Join, Observation, TrialSamples};
+use ebbtide_model::samples::{DiskUse, Join, TrialSamples};
 use ebbtide_model::units::{Nanos, format_latency};
 use ebbtide_model::workload::Workload;
 
 /// Most requests of one write: its own, and a journal's. More of them are others', beside what is counted for flushes.
 const MOST_REQUESTS: f64 = 1.0 + JOURNAL_REQUESTS;
-
-/// Nanoseconds over a trial.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-struct AtDisks {
-    /// Of requests, without the flushes that they waited for.
-    requests: f64,
-    /// Of flushes.
-    flushes: f64,
-}
-
-impl AtDisks {
-    fn zip(self, other: AtDisks, of: fn(f64, f64) -> f64) -> AtDisks {
-        AtDisks { requests: of(self.requests, other.requests), flushes: of(self.flushes, other.flushes) }
-    }
-}
 
 /// How each write is made durable; nothing where it is not.
 pub fn how(workload: &Workload) -> Option<&'static str> {
@@ -85,10 +61,10 @@ pub fn parts(case: &Case<'_>, trial: &TrialSamples) -> Option<Parts> {
         return None;
     }
     let whole = trial.elapsed.0 as f64 * f64::from(case.workload.numjobs) / ops;
-    let disks = at_disks(trial, case.workload.reads())?;
+    let (requests, flushes) = at_disks(trial, case.workload.reads())?;
     // Requests of one operation may overlap (a journal's and the file's), and others' count too.
-    let flush = (disks.flushes / ops).min(whole);
-    let write = (disks.requests / ops).min(whole - flush);
+    let flush = (flushes / ops).min(whole);
+    let write = (requests / ops).min(whole - flush);
     Some(Parts { whole, write, flush })
 }
 
@@ -116,9 +92,6 @@ pub fn in_array(case: &Case<'_>) -> Option<(String, Vec<Evidence>)> {
         }
         _ => return None,
     };
-    if number < 2 {
-        return None;
-    }
     let (mut clauses, mut figures) = (String::new(), Vec::new());
     if let Some(each) = case.median(|trial| flushes_of_each(case, trial)).filter(|each| *each >= FLUSHED) {
         let slowest = case.median(|trial| Some(parts(case, trial)?.flush));
@@ -140,20 +113,16 @@ pub fn in_array(case: &Case<'_>) -> Option<(String, Vec<Evidence>)> {
         let what = format!("time of a request at {slow}, the slowest copy, against {fast}");
         figures.push(evidence(what, *most, Unit::Nanoseconds, Some(*least)));
     }
-    if let Some(chunk) = chunk.filter(|chunk| case.workload.bs > *chunk) {
-        let bs = case.workload.bs;
+    let bs = case.workload.bs;
+    if let Some(chunk) = chunk.filter(|chunk| bs > *chunk) {
         let pieces = bs.0.div_ceil(chunk.0.max(1));
         clauses.push_str(&format!(
             "; a write of {bs} is larger than the chunk of {chunk} and becomes {pieces}, of which it waits for the slowest"
         ));
-        figures.push(evidence(
-            "bytes of a write, against the chunk",
-            bs.0 as f64,
-            Unit::Bytes,
-            Some(chunk.0 as f64),
-        ));
+        let what = "bytes of a write, against the chunk";
+        figures.push(evidence(what, bs.0 as f64, Unit::Bytes, Some(chunk.0 as f64)));
     }
-    (!figures.is_empty()).then_some((clauses, figures))
+    (number > 1 && !figures.is_empty()).then_some((clauses, figures))
 }
 
 /// Flushes for each write from which on every write is taken to flush a device.
@@ -163,11 +132,12 @@ const FLUSHED: f64 = 0.5;
 /// own, which go to every member.
 fn flushes_of_each(case: &Case<'_>, trial: &TrialSamples) -> Option<f64> {
     let writes = trial.array.write.count.ops;
-    if trial.members.iter().any(|member| case.slowed_by_tool(&member.name)) {
-        return (writes > 0).then(|| trial.execution.syncs.count() as f64 / writes as f64);
-    }
-    let fewest = moved::disks(trial)?.into_iter().map(|disk| disk.total.flushes).min()??;
-    (writes > 0).then(|| fewest as f64 / writes as f64)
+    let flushes = if trial.members.iter().any(|member| case.slowed_by_tool(&member.name)) {
+        trial.execution.syncs.count()
+    } else {
+        moved::disks(trial)?.into_iter().map(|disk| disk.total.flushes).min()??
+    };
+    (writes > 0).then(|| flushes as f64 / writes as f64)
 }
 
 /// Volumes that this tool holds to a shape without a latency of flushes: what a flush takes is then this machine's own disk.
@@ -176,38 +146,32 @@ pub fn flushes_are_this_machines(case: &Case<'_>) -> bool {
     held.any(|member| case.shape(&member.name).is_some_and(|shape| shape.character.flush_latency.is_none()))
 }
 
-/// What the disks below all members had; nothing where none was observed.
-fn at_disks(trial: &TrialSamples, reads: bool) -> Option<AtDisks> {
+/// What the disks below all members had, in nanoseconds: of requests without the flushes that they waited for, and of flushes; nothing where none
+/// was observed.
+fn at_disks(trial: &TrialSamples, reads: bool) -> Option<(f64, f64)> {
     let observed = trial.observed.as_deref()?;
     let operations = operations(trial) as f64;
     let mut seen: Vec<usize> = Vec::new();
-    let mut sum = AtDisks::default();
+    let mut sum = (0.0, 0.0);
     for member in &observed.members {
-        let below = match &member.below {
-            Some(below) => below.clone(),
-            None => Below { devices: observed.disks(member), join: Join::Through, missing: 0 },
-        };
-        if below.devices.is_empty() || below.devices.iter().all(|top| seen.contains(top)) {
+        let disks = observed.disks(member);
+        if disks.iter().all(|disk| seen.contains(disk)) {
             continue;
         }
-        seen.extend(&below.devices);
-        sum = sum.zip(of_array(observed, &below, operations, reads, 0), |a, b| a + b);
+        let each = disks.iter().filter_map(|disk| observed.devices.get(*disk));
+        let each: Vec<(f64, f64)> = each.map(|disk| of_disk(&disk.total, operations, reads)).collect();
+        // So many disks work for an operation together.
+        let together = observed.cost(member).write.write.most.clamp(1.0, disks.len() as f64);
+        let slowest = |of: fn(&(f64, f64)) -> f64| each.iter().map(of).fold(0.0, f64::max);
+        let requests = each.iter().map(|(requests, _)| requests).sum::<f64>() / together;
+        sum.0 += requests.max(slowest(|(requests, _)| *requests));
+        sum.1 += slowest(|(_, flushes)| *flushes);
+        seen.extend(disks);
     }
     (!seen.is_empty()).then_some(sum)
 }
 
-/// What one device had: a damaged file may make it stand on itself, and ends there.
-fn of_device(observed: &Observation, device: usize, operations: f64, reads: bool, depth: usize) -> AtDisks {
-    let Some(found) = observed.devices.get(device) else { return AtDisks::default() };
-    match found.below.as_ref().filter(|below| !below.devices.is_empty()) {
-        Some(below) if depth < observed.devices.len() => {
-            of_array(observed, below, operations, reads, depth + 1)
-        }
-        _ => of_disk(&found.total, operations, reads),
-    }
-}
-
-fn of_disk(total: &DiskUse, operations: f64, reads: bool) -> AtDisks {
+fn of_disk(total: &DiskUse, operations: f64, reads: bool) -> (f64, f64) {
     let flushes = total.flush_time.unwrap_or(Nanos(0)).0 as f64;
     let own = MOST_REQUESTS * operations;
     let part = |count: u64, most: f64| (count as f64).min(most) / count.max(1) as f64;
@@ -215,24 +179,6 @@ fn of_disk(total: &DiskUse, operations: f64, reads: bool) -> AtDisks {
     // Where they took less than the flushes, these were not counted with them.
     let writes = total.time.write.0 as f64;
     let writes = if writes >= flushes { writes - flushes } else { writes };
-    let mut requests = writes * part(total.ops.write, written);
-    if reads {
-        requests += total.time.read.0 as f64 * part(total.ops.read, own);
-    }
-    AtDisks { requests, flushes }
-}
-
-fn of_array(observed: &Observation, below: &Below, operations: f64, reads: bool, depth: usize) -> AtDisks {
-    let each = || below.devices.iter().map(|at| of_device(observed, *at, operations, reads, depth));
-    let sum = || each().fold(AtDisks::default(), |a, b| a.zip(b, |a, b| a + b));
-    let slowest = each().fold(AtDisks::default(), |a, b| a.zip(b, f64::max));
-    // Of a device that works for an operation together with so many others.
-    let together = |with: u32| sum().requests / f64::from(with.max(1));
-    let requests = match below.join {
-        Join::Mirror { .. } => slowest.requests,
-        Join::StripedMirror { copies, .. } => together(copies),
-        Join::Parity { parity, .. } => together(1 + parity),
-        _ => sum().requests,
-    };
-    AtDisks { requests, flushes: slowest.flushes }
+    let read = if reads { total.time.read.0 as f64 * part(total.ops.read, own) } else { 0.0 };
+    (writes * part(total.ops.write, written) + read, flushes)
 }

@@ -58,10 +58,14 @@ impl Elsewhere {
 pub fn shown(trials: &[&TrialSamples], members: Vec<(MemberShare, Histogram)>) -> Vec<OfVolume> {
     let steady =
         steady::majority(trials.iter().map(|trial| steady::judge(trial, steady::SteadyMeasure::Throughput)));
-    let of = |(share, reads): (MemberShare, Histogram)| OfVolume {
-        holds_its_rate: steady != Some(false) && holds_its_rate(trials, &share.name),
-        reads,
-        share,
+    let of = |(share, reads): (MemberShare, Histogram)| {
+        let rates = trials.iter().filter_map(|trial| {
+            let member = trial.members.iter().find(|member| member.name == share.name)?;
+            Some(members::totals(member).ops as f64 / trial.elapsed.as_secs_f64())
+        });
+        let least = rates.clone().fold(f64::INFINITY, f64::min);
+        let holds = rates.fold(0.0, f64::max) <= least * VARIATION;
+        OfVolume { holds_its_rate: steady != Some(false) && holds, reads, share }
     };
     members.into_iter().map(of).collect()
 }
@@ -71,14 +75,4 @@ pub fn read_latency(trials: &[&TrialSamples], name: Option<&str>) -> Histogram {
     let members = trials.iter().flat_map(|trial| &trial.members);
     let meant = members.filter(|member| name.is_none_or(|name| member.name == name));
     Histogram::sum_of(meant.map(|member| &member.ops.read.latency))
-}
-
-fn holds_its_rate(trials: &[&TrialSamples], name: &str) -> bool {
-    let rates = trials.iter().filter_map(|trial| {
-        let member = trial.members.iter().find(|member| member.name == name)?;
-        Some(members::totals(member).ops as f64 / trial.elapsed.as_secs_f64())
-    });
-    let (least, most) =
-        rates.fold((f64::INFINITY, 0.0_f64), |(least, most), rate| (least.min(rate), most.max(rate)));
-    most <= least * VARIATION
 }

@@ -41,19 +41,19 @@ pub fn from_others(rungs: Option<&Rungs<'_>>, crowded: Option<&Crowded>) -> Opti
         let lost = (before - own_before) - (after - own_after);
         Some((after / before, gained >= TELLS * before && lost >= TAKEN * gained))
     };
-    let (bytes, of_bytes) = compared(|disk| disk.bytes.total(), |count| count.bytes)?;
-    let (requests, of_requests) = compared(|disk| disk.ops.total(), |count| count.ops)?;
     let unchanged = |times: f64| times.ln().abs() <= UNCHANGED.ln();
     let in_flight = deepest.rung.in_flight;
-    let figure = |of: &str, times| {
+    let found = |(of, counted, compared): (&str, Counted, Option<(f64, bool)>)| {
+        let (times, _) = compared.filter(|(times, taken)| *taken && unchanged(*times))?;
         let what = format!(
             "{of} of the disks, from any source, with {in_flight} of the load's in flight over those with as many as in the trials"
         );
-        evidence(what, times, Unit::Times, Some(UNCHANGED))
+        Some((counted, evidence(what, times, Unit::Times, Some(UNCHANGED))))
     };
-    if of_bytes && unchanged(bytes) && !(of_requests && requests.ln().abs() < bytes.ln().abs()) {
-        Some((Counted::Bytes, figure("bytes", bytes)))
-    } else {
-        (of_requests && unchanged(requests)).then(|| (Counted::Operations, figure("requests", requests)))
-    }
+    let bytes = ("bytes", Counted::Bytes, compared(|disk| disk.bytes.total(), |count| count.bytes));
+    let requests = ("requests", Counted::Operations, compared(|disk| disk.ops.total(), |count| count.ops));
+    let nearest = |a: &(Counted, Evidence), b: &(Counted, Evidence)| {
+        a.1.value.ln().abs().total_cmp(&b.1.value.ln().abs())
+    };
+    [bytes, requests].into_iter().filter_map(found).min_by(nearest)
 }

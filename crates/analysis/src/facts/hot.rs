@@ -5,10 +5,10 @@
 //! in flight are at it (Little's law), it is busy all the time and its siblings are not. That it is given more tells it from a slow one,
 //! which has as much to do as its siblings, and from equals at their limit, at which the queue stays with one for a turn.
 
-use super::case::Case;
+use super::case::{Case, in_most};
+use super::crowded::array;
 use crate::estimate::median;
-use crate::members;
-use ebbtide_model::samples::{DeviceObservation, TrialSamples};
+use ebbtide_model::samples::{DeviceObservation, Join, TrialSamples};
 
 /// Share of the operations in flight that are at it.
 const WAITED_FOR: f64 = 0.70;
@@ -19,7 +19,7 @@ const MORE: f64 = 1.2;
 /// Busy share of its siblings, as a part of its own, up to which they have time to spare.
 const SPARE: f64 = 0.80;
 
-/// See the module; medians over the trials.
+/// See the module; in the trial in the middle.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hot {
     /// Its name as it is printed.
@@ -42,22 +42,8 @@ pub struct Hot {
 
 /// See [`Hot`]; nothing where it is not the same one in more than half of the trials.
 pub fn hot(case: &Case<'_>) -> Option<Hot> {
-    let each: Vec<Hot> = case.trials.iter().filter_map(|trial| in_trial(case, trial)).collect();
-    let first = each.first()?;
-    let same: Vec<&Hot> =
-        each.iter().filter(|other| (&other.array, &other.name) == (&first.array, &first.name)).collect();
-    if 2 * same.len() <= case.trials.len() {
-        return None;
-    }
-    let of = |value: fn(&Hot) -> f64| median(same.iter().map(|hot| value(hot)));
-    Some(Hot {
-        share: of(|hot| hot.share)?,
-        waits: of(|hot| hot.waits)?,
-        busy: of(|hot| hot.busy)?,
-        siblings_busy: of(|hot| hot.siblings_busy)?,
-        rate: of(|hot| hot.rate)?,
-        ..first.clone()
-    })
+    let same = |a: &Hot, b: &Hot| (&a.array, &a.name) == (&b.array, &b.name);
+    in_most(case.trials, |trial| in_trial(case, trial).into_iter().collect(), same, |hot| hot.rate).pop()
 }
 
 /// Requests per second of the device of that name in a trial or a rung.
@@ -69,37 +55,15 @@ pub fn rate_of(trial: &TrialSamples, name: &str) -> Option<f64> {
 
 fn in_trial(case: &Case<'_>, trial: &TrialSamples) -> Option<Hot> {
     let observed = trial.observed.as_deref()?;
-    if let [_] = trial.members.as_slice() {
-        let arrays = observed.members.iter().flat_map(|member| observed.arrays(member));
-        return arrays.filter(|array| array.below.join.of_equals()).find_map(|array| {
-            let name = array.device.and_then(|at| observed.devices.get(at))?.shown_name();
-            let devices = array.below.devices.iter().map(|at| observed.devices.get(*at)).collect();
-            of_devices(case, trial, name, devices)
-        });
-    }
-    let worked = trial.members.iter().filter(|member| members::totals(member).ops > 0);
-    let devices = worked.map(|member| {
-        let first = *observed.member(&member.name)?.devices.first()?;
-        observed.devices.get(first)
-    });
-    of_devices(case, trial, "the array", devices.collect())
-}
-
-fn of_devices(
-    case: &Case<'_>,
-    trial: &TrialSamples,
-    array: &str,
-    devices: Option<Vec<&DeviceObservation>>,
-) -> Option<Hot> {
-    let devices = devices.filter(|devices| devices.len() > 1)?;
+    let (array, devices) = array(trial, Join::of_equals)?;
     let seconds = trial.elapsed.as_secs_f64();
-    let at = devices.iter().enumerate().max_by_key(|(_, device)| device.total.weighted)?.0;
-    let siblings = || devices.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, device)| device);
+    let mut devices: Vec<&DeviceObservation> =
+        devices.iter().map(|(at, _)| observed.devices.get(*at)).collect::<Option<_>>()?;
+    devices.sort_by_key(|device| device.total.weighted);
+    let (hot, siblings) = devices.split_last()?;
     let requests = |device: &DeviceObservation| device.total.ops.total() as f64;
     let busy = |device: &DeviceObservation| (device.total.busy.as_secs_f64() / seconds).min(1.0);
-    let hot = devices[at];
-    let distinct = siblings().all(|device| device.name != hot.name);
-    let usual = median(siblings().map(|device| requests(device)))?;
+    let usual = median(siblings.iter().map(|device| requests(device)))?;
     let all: f64 = devices.iter().map(|device| requests(device)).sum();
     let found = Hot {
         name: hot.shown_name().to_owned(),
@@ -108,12 +72,12 @@ fn of_devices(
         share: requests(hot) / all.max(1.0),
         waits: (hot.total.weighted.as_secs_f64() / seconds / case.kept().max(1.0)).min(1.0),
         busy: busy(hot),
-        siblings_busy: median(siblings().map(|device| busy(device)))?,
+        siblings_busy: median(siblings.iter().map(|device| busy(device)))?,
         rate: requests(hot) / seconds,
     };
     let is_hot = found.waits >= WAITED_FOR
         && found.busy >= BUSY
         && found.siblings_busy <= SPARE * found.busy
         && requests(hot) >= MORE * usual;
-    (is_hot && distinct && requests(hot) > 0.0).then_some(found)
+    (is_hot && all > 0.0).then_some(found)
 }

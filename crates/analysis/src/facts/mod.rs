@@ -155,25 +155,16 @@ impl<'a> Facts<'a> {
 
     /// The same where the working members are at their own limits.
     pub fn yield_to_volumes(&self, why: &str) -> Result<(), Absent> {
-        match self.met.filter(|met| *met >= NEAR) {
-            Some(met) => {
-                Err(Absent::yields(VerdictKind::VolumeLimit, why).seen(MET_BELOW, met, Unit::Share, NEAR))
-            }
-            None => Ok(()),
-        }
+        let Some(met) = self.met.filter(|met| *met >= NEAR) else { return Ok(()) };
+        Err(Absent::yields(VerdictKind::VolumeLimit, why).seen(MET_BELOW, met, Unit::Share, NEAR))
     }
 
     /// The same where they are at their limits, or at those that a control group sets them.
     pub fn yield_to_limits(&self, why: &str) -> Result<(), Absent> {
         self.yield_to_volumes(why)?;
-        match self.held.first().filter(|_| self.group_limits_met) {
-            Some(first) => {
-                let what = format!("{MET_BELOW}, of that of the control group on {}", first.device);
-                let share = first.share();
-                Err(Absent::yields(VerdictKind::RateLimit, why).seen(what, share, Unit::Share, NEAR))
-            }
-            None => Ok(()),
-        }
+        let Some(first) = self.held.first().filter(|_| self.group_limits_met) else { return Ok(()) };
+        let what = format!("{MET_BELOW}, of that of the control group on {}", first.device);
+        Err(Absent::yields(VerdictKind::RateLimit, why).seen(what, first.share(), Unit::Share, NEAR))
     }
 
     /// The same where the rate looks set.

@@ -3,10 +3,9 @@
 use crate::members;
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{
-    Count, DeviceObservation, JobsBeside, Join, LeastMost, MemberObservation, MemberSamples, OtherKind,
-    TrialSamples,
+    Count, DeviceObservation, DiskUse, JobsBeside, Join, LeastMost, MemberSamples, OtherKind, TrialSamples,
 };
-use ebbtide_model::units::{Bytes, Nanos, UnixTime};
+use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::Workload;
 
 /// Hit share from which on a cache shapes the result: the ratio of cached to uncached speed then exceeds 1.2.
@@ -38,82 +37,81 @@ pub fn ends(bytes: u64, writes: u64) -> u64 {
 /// The disks below the members of a trial, each once; `None` when some member that worked has no observed disk.
 pub fn disks(trial: &TrialSamples) -> Option<Vec<&DeviceObservation>> {
     let observed = trial.observed.as_ref()?;
-    let mut indices: Vec<usize> = Vec::new();
+    let worked = |member: &MemberSamples| members::totals(member).ops > 0;
     // A cache above the members may leave all of them idle.
-    let idle = trial.members.iter().all(|member| members::totals(member).ops == 0);
-    for member in &trial.members {
-        if members::totals(member).ops == 0 && !idle {
-            continue;
-        }
-        let below = observed.member(&member.name)?;
-        let disks = observed.disks(below);
+    let idle = !trial.members.iter().any(worked);
+    let mut indices: Vec<usize> = Vec::new();
+    for member in trial.members.iter().filter(|member| idle || worked(member)) {
+        let disks = observed.disks(observed.member(&member.name)?);
         if disks.is_empty() {
             return None;
         }
-        for disk in disks {
-            if !indices.contains(&disk) {
-                indices.push(disk);
-            }
-        }
+        indices.extend(disks);
     }
+    indices.sort_unstable();
+    indices.dedup();
     indices.into_iter().map(|index| observed.devices.get(index)).collect()
 }
 
 /// See [`Moved`]; `None` when the disks were not observed.
 pub fn moved(trial: &TrialSamples) -> Option<Moved> {
-    let disks = disks(trial)?;
-    if disks.is_empty() {
-        return None;
-    }
+    let disks = disks(trial).filter(|disks| !disks.is_empty())?;
+    let observed = trial.observed.as_ref()?;
     let mut sum = Moved {
         asked: trial.members.iter().map(|member| members::bytes(&member.ops)).sum(),
         moved: disks.iter().map(|disk| disk.total.bytes).sum(),
         ..Moved::default()
     };
+    let add = |due: &mut LeastMost, least: f64, most: f64| {
+        due.least += least;
+        due.most += most;
+    };
+    // Nothing of what is without bound is nothing.
+    let times = |bytes: u64, by: f64| if bytes == 0 { 0.0 } else { bytes as f64 * by };
     for member in &trial.members {
-        let (read, write) = (&member.ops.read.count, &member.ops.write.count);
         sum.asked_ops = sum.asked_ops.saturating_add(members::totals(member).ops);
-        let ends = ends(write.bytes, write.ops);
-        add_due(trial, &member.name, read.bytes, (write.bytes, ends), &mut sum.due);
+        let Some(below) = observed.member(&member.name) else { continue };
+        let (read, write) = (member.ops.read.count.bytes, member.ops.write.count);
+        let (cost, ends) = (observed.cost(below), ends(write.bytes, write.ops));
+        for (due, of_read, of_write) in [
+            (&mut sum.due.read, cost.read.read, cost.write.read),
+            (&mut sum.due.write, cost.read.write, cost.write.write),
+        ] {
+            add(due, times(read, of_read.least), times(read, of_read.most));
+            // What is computed page by page moves more than was asked only where it moves more than once anyway.
+            let ends = if of_write.most > of_write.least { ends } else { 0 };
+            add(
+                due,
+                times(write.bytes, of_write.least),
+                times(write.bytes.saturating_add(ends), of_write.most),
+            );
+        }
     }
     // Every byte that the application moves is asked of some member at least once, even where a cache above them
     // answers before they are asked.
     let array = members::bytes(&trial.array);
-    for (asked, array, due) in [
-        (&mut sum.asked.read, array.read, &mut sum.due.read),
-        (&mut sum.asked.write, array.write, &mut sum.due.write),
+    let jobs = jobs_beside(trial).cloned().unwrap_or_default();
+    for (asked, due, array, least, most) in [
+        (&mut sum.asked.read, &mut sum.due.read, array.read, jobs.least.read, jobs.most.read),
+        (&mut sum.asked.write, &mut sum.due.write, array.write, jobs.least.write, jobs.most.write),
     ] {
         let unasked = array.saturating_sub(*asked);
         *asked = asked.saturating_add(unasked);
-        due.least += unasked as f64;
-        due.most += unasked as f64;
-    }
-    if let Some(own) = jobs_beside(trial) {
-        for (due, least, most) in [
-            (&mut sum.due.read, own.least.read, own.most.read),
-            (&mut sum.due.write, own.least.write, own.most.write),
-        ] {
-            due.least += least as f64;
-            due.most += most as f64;
-        }
+        add(due, least as f64 + unasked as f64, most as f64 + unasked as f64);
     }
     Some(sum)
 }
 
-/// See [`JobsBeside`].
-pub fn jobs_beside(trial: &TrialSamples) -> Option<&JobsBeside> {
+fn jobs_beside(trial: &TrialSamples) -> Option<&JobsBeside> {
     trial.observed.as_ref()?.jobs_beside.as_ref()
 }
 
 /// Requests that a file system's journal makes for one write that is made durable: the description of the change with the blocks
 /// that changed, which are merged, and the commit (ext4: fs/jbd2/commit.c).
 pub const JOURNAL_REQUESTS: f64 = 2.0;
-
 /// Bytes of them: the description, an inode, a bitmap and the commit are a block each.
 const JOURNAL_BYTES: f64 = (4 * PAGE) as f64;
-/// XFS makes each record of its log as long as the chunk of the array below it, or this long where that is more than [`LONGEST_LOG_UNIT`] (mkfs.xfs(8),
-/// `-l su`).
-const LOG_UNIT: u64 = 32 * Bytes::KIB;
+/// XFS makes each record of its log as long as the chunk of the array below it, up to this (mkfs.xfs(8), `-l su`).
 const LONGEST_LOG_UNIT: u64 = 256 * Bytes::KIB;
 
 /// How often the trial had what it wrote made durable, for each of which a journal may commit.
@@ -122,62 +120,45 @@ fn made_durable(trial: &TrialSamples, workload: &Workload) -> f64 {
     trial.execution.syncs.count().saturating_add(each) as f64
 }
 
-/// Bytes that arrays with copies or parity may have written of which parts of them are being written to: a page on each device for a write to a part
-/// that nobody wrote to before (md-bitmap.c; LVM's copies have it too). Whether an array has such a bitmap is not known.
-fn bitmaps(trial: &TrialSamples) -> f64 {
-    let Some(observed) = trial.observed.as_ref() else { return 0.0 };
-    let of_member = |member: &MemberSamples| {
-        let devices = observed.member(&member.name).map_or(&[][..], |below| &below.devices);
-        let below = devices.iter().filter_map(|at| observed.devices.get(*at)?.below.as_ref());
-        let pages: usize =
-            below.filter(|below| below.join.is_redundant()).map(|below| below.devices.len()).sum();
-        member.ops.write.count.ops as f64 * pages as f64 * PAGE as f64
-    };
-    trial.members.iter().map(of_member).sum()
-}
-
-/// Bytes that a file system's journal asks for at most for one write that is made durable, below any of the members, and what the disks move for them.
-fn journal(trial: &TrialSamples) -> PerOp<f64> {
-    let none = PerOp { read: 0.0, write: JOURNAL_BYTES };
-    let Some(observed) = trial.observed.as_ref() else { return none };
-    let of_member = |member: &MemberSamples| {
-        let below = observed.member(&member.name)?;
-        let unit =
-            |join: Join| join.chunk().map_or(0, |c| if c.0 <= LONGEST_LOG_UNIT { c.0 } else { LOG_UNIT });
-        let units =
-            below.devices.iter().filter_map(|at| Some(unit(observed.devices.get(*at)?.below.as_ref()?.join)));
-        let bytes = JOURNAL_BYTES.max(units.max().unwrap_or(0) as f64);
-        let moves = observed.cost(below).write;
-        Some(PerOp { read: bytes * moves.read.most, write: bytes * moves.write.most })
-    };
-    let each = trial.members.iter().filter_map(of_member);
-    each.fold(none, |most, one| PerOp { read: most.read.max(one.read), write: most.write.max(one.write) })
-}
-
-/// Bytes that the disks moved beside those for what was asked, at most: for the file system's journal, and of arrays for their parts.
+/// Bytes that the disks moved beside those for what was asked, at most: for the file system's journal; and of arrays with copies or parity for which parts
+/// are being written to, a page on each device for a write to a part that nobody wrote to before (md-bitmap.c; LVM's copies have it too).
 fn beside(trial: &TrialSamples, workload: &Workload) -> PerOp<f64> {
-    let durable = made_durable(trial, workload);
-    if durable == 0.0 {
-        return PerOp { read: 0.0, write: bitmaps(trial) };
+    let (durable, mut bitmaps) = (made_durable(trial, workload), 0.0);
+    let mut journal = PerOp { read: 0.0, write: durable * JOURNAL_BYTES };
+    for member in &trial.members {
+        let Some((observed, below)) =
+            trial.observed.as_ref().and_then(|observed| Some((observed, observed.member(&member.name)?)))
+        else {
+            continue;
+        };
+        let mut unit = JOURNAL_BYTES;
+        for array in below.devices.iter().filter_map(|at| observed.devices.get(*at)?.below.as_ref()) {
+            let pages = if array.join.is_redundant() { array.devices.len() as f64 } else { 0.0 };
+            bitmaps += member.ops.write.count.ops as f64 * pages * PAGE as f64;
+            unit = unit.max(array.join.chunk().map_or(0, |chunk| chunk.0.min(LONGEST_LOG_UNIT)) as f64);
+        }
+        let moves = observed.cost(below).write;
+        if durable > 0.0 {
+            journal.read = journal.read.max(durable * unit * moves.read.most);
+            journal.write = journal.write.max(durable * unit * moves.write.most);
+        }
     }
-    let PerOp { read, write } = journal(trial);
-    PerOp { read: durable * read, write: durable * write + bitmaps(trial) }
+    PerOp { write: journal.write + bitmaps, ..journal }
 }
 
 /// Bytes that the disks moved beyond the most that the trial's operations can have taken: somebody else asked for them.
 pub fn beyond(trial: &TrialSamples, moved: &Moved, workload: &Workload) -> f64 {
-    let beyond = |moved: u64, due: f64| (moved as f64 - due).max(0.0);
-    let (due, beside) = (moved.due, beside(trial, workload));
-    beyond(moved.moved.read, due.read.most + beside.read)
-        + beyond(moved.moved.write, due.write.most + beside.write)
+    let beside = beside(trial, workload);
+    let read = moved.moved.read as f64 - moved.due.read.most - beside.read;
+    let write = moved.moved.write as f64 - moved.due.write.most - beside.write;
+    read.max(0.0) + write.max(0.0)
 }
 
 /// Share of the bytes written to the disks that somebody else wrote, at least; nothing where none were, or the disks were not observed.
 pub fn written_by_others(trial: &TrialSamples, workload: &Workload) -> Option<f64> {
     let moved = moved(trial).filter(|moved| moved.moved.write > 0)?;
-    let all = moved.moved.write as f64;
     let own = moved.due.write.most + beside(trial, workload).write;
-    Some((1.0 - own / all).max(0.0))
+    Some((1.0 - own / moved.moved.write as f64).max(0.0))
 }
 
 /// Whether an array was being built or checked during one of these trials.
@@ -193,91 +174,65 @@ const JOINED: f64 = 0.10;
 /// observed, where the trial goes through the page cache, or where it is not known how many requests one operation becomes
 /// (below arrays, and where neighbours are merged).
 pub fn requests(trial: &TrialSamples, workload: &Workload) -> Option<(f64, f64)> {
-    trial.observed.as_ref().filter(|_| workload.direct)?;
-    let mut due = own_requests(trial, workload)?;
+    let mut due = own_requests(trial, workload).filter(|_| workload.direct)?;
     if let Some(own) = jobs_beside(trial) {
-        let requests = own.requests?;
-        due = PerOp { read: due.read + requests.read as f64, write: due.write + requests.write as f64 };
+        due += own.requests?.map(|requests| requests as f64);
     }
-    let (mut all, mut merged, mut beyond) = (0.0, 0.0, PerOp { read: 0.0, write: 0.0 });
-    for disk in disks(trial)? {
-        all += disk.total.ops.total() as f64;
-        merged += disk.total.merged.total() as f64;
-        beyond.read += disk.total.ops.read as f64;
-        beyond.write += disk.total.ops.write as f64;
-    }
-    let others = (beyond.read - due.read).max(0.0) + (beyond.write - due.write).max(0.0);
-    (all > 0.0 && merged <= JOINED * all).then_some((all, others))
+    let disks = disks(trial)?;
+    let sum = |of: fn(&DiskUse) -> u64| disks.iter().map(|disk| of(&disk.total)).sum::<u64>() as f64;
+    let (read, write) = (sum(|disk| disk.ops.read), sum(|disk| disk.ops.write));
+    let others = (read - due.read).max(0.0) + (write - due.write).max(0.0);
+    let all = read + write;
+    (all > 0.0 && sum(|disk| disk.merged.total()) <= JOINED * all).then_some((all, others))
 }
 
 /// Requests that the disks of a trial serve for its operations at most, with those of a journal; nothing where that is not known.
 fn own_requests(trial: &TrialSamples, workload: &Workload) -> Option<PerOp<f64>> {
     let mut due = PerOp { read: 0.0, write: made_durable(trial, workload) * JOURNAL_REQUESTS };
     for member in trial.members.iter().filter(|member| members::totals(member).ops > 0) {
-        let of_member = requests_of(trial, member)?;
-        due = PerOp { read: due.read + of_member.read, write: due.write + of_member.write };
+        due += requests_of(trial, member)?;
     }
     Some(due)
 }
 
 /// Tells trials that ran at the same time, in one run, what the others of them had their disks do: none is another's background.
 pub fn tell_jobs_beside(trials: &mut [(&Workload, &mut TrialSamples)]) {
-    let each: Vec<Job> = trials.iter().map(|(workload, trial)| Job::of(trial, workload)).collect();
-    for (at, (_, trial)) in trials.iter_mut().enumerate() {
-        let mut own = JobsBeside { requests: Some(PerOp::default()), ..JobsBeside::default() };
-        let others = each.iter().enumerate().filter(|(other, _)| *other != at);
-        others.for_each(|(_, other)| other.beside(&each[at], &mut own));
+    let told = |at: usize| {
+        let mut sum = JobsBeside { requests: Some(PerOp::default()), ..JobsBeside::default() };
+        let others = trials.iter().enumerate().filter(|(other, _)| *other != at);
+        others.for_each(|(_, (workload, trial))| add_job(trial, workload, trials[at].1, &mut sum));
+        sum
+    };
+    let told: Vec<JobsBeside> = (0..trials.len()).map(told).collect();
+    for ((_, trial), own) in trials.iter_mut().zip(told) {
         if let Some(observed) = trial.observed.as_mut().filter(|_| !own.names.is_empty()) {
             observed.jobs_beside = Some(own);
         }
     }
 }
 
-/// One of several trials at the same time.
-struct Job {
-    name: String,
-    begins: UnixTime,
-    elapsed: Nanos,
-    disks: Vec<String>,
-    due: PerOp<LeastMost>,
-    requests: Option<PerOp<f64>>,
-}
-
-impl Job {
-    fn of(trial: &TrialSamples, workload: &Workload) -> Job {
-        let mut due = moved(trial).unwrap_or_default().due;
-        let beside = beside(trial, workload);
-        due.read.most += beside.read;
-        due.write.most += beside.write;
-        let names = disks(trial).unwrap_or_default().into_iter().map(|disk| disk.name.clone());
-        Job {
-            name: workload.name.clone(),
-            begins: trial.started_unix,
-            elapsed: trial.elapsed,
-            disks: names.collect(),
-            due,
-            requests: own_requests(trial, workload).filter(|_| workload.direct),
-        }
+/// Adds what a job had the disks of `other` do while that was measured: its operations are spread evenly over its time and its disks.
+fn add_job(trial: &TrialSamples, workload: &Workload, other: &TrialSamples, sum: &mut JobsBeside) {
+    let end = |trial: &TrialSamples| trial.started_unix.0.saturating_add(trial.elapsed.0);
+    let begin = trial.started_unix.max(other.started_unix).0;
+    let together = end(trial).min(end(other)).saturating_sub(begin);
+    let (Some(own), Some(theirs), Some(moved)) = (disks(trial), disks(other), moved(trial)) else { return };
+    let shared = own.iter().filter(|disk| theirs.iter().any(|known| known.name == disk.name)).count();
+    if together == 0 || shared == 0 {
+        return;
     }
-
-    /// Adds what this job had the disks of `other` do while that was measured: its operations are spread evenly over its time and its disks.
-    fn beside(&self, other: &Job, sum: &mut JobsBeside) {
-        let end = |job: &Job| job.begins.0.saturating_add(job.elapsed.0);
-        let together = end(self).min(end(other)).saturating_sub(self.begins.max(other.begins).0);
-        let shared = self.disks.iter().filter(|disk| other.disks.contains(disk)).count();
-        if together == 0 || shared == 0 {
-            return;
-        }
-        let part = together as f64 / self.elapsed.0 as f64 * shared as f64 / self.disks.len() as f64;
-        let of = |whole: f64| (whole * part).round() as u64;
-        sum.names.push(self.name.clone());
-        sum.least += PerOp { read: of(self.due.read.least), write: of(self.due.write.least) };
-        sum.most += PerOp { read: of(self.due.read.most), write: of(self.due.write.most) };
-        sum.requests = sum.requests.zip(self.requests).map(|(mut sum, more)| {
-            sum += more.map(of);
-            sum
-        });
-    }
+    let part = together as f64 / trial.elapsed.0 as f64 * shared as f64 / own.len() as f64;
+    let of = |whole: f64| (whole * part).round() as u64;
+    let beside = beside(trial, workload);
+    sum.names.push(workload.name.clone());
+    sum.least += moved.due.map(|due| of(due.least));
+    sum.most +=
+        PerOp { read: of(moved.due.read.most + beside.read), write: of(moved.due.write.most + beside.write) };
+    let requests = own_requests(trial, workload).filter(|_| workload.direct);
+    sum.requests = sum.requests.zip(requests).map(|(mut sum, more)| {
+        sum += more.map(of);
+        sum
+    });
 }
 
 /// Share of the requests that somebody else made.
@@ -291,51 +246,22 @@ pub fn requests_due(trial: &TrialSamples, member: &MemberSamples, workload: &Wor
     Some(PerOp { write: due.write + made_durable(trial, workload) * JOURNAL_REQUESTS, ..due })
 }
 
-/// The same of its operations alone.
+/// The same of its operations alone; nothing where it is on several disks, or something above its disk makes other requests of what it gets.
 fn requests_of(trial: &TrialSamples, member: &MemberSamples) -> Option<PerOp<f64>> {
-    let below = trial.observed.as_ref()?.member(&member.name)?;
-    let path = devices_of_one_disk(trial, below)?;
-    let largest = path.iter().filter_map(|device| device.max_request).map(|most| most.0).min();
-    let pieces = |asked: Count| {
-        let pieces = largest.filter(|most| *most > 0).map_or(asked.ops, |most| {
-            asked.bytes.div_ceil(asked.ops.max(1)).div_ceil(most).saturating_mul(asked.ops)
-        });
-        pieces as f64
-    };
-    Some(PerOp { read: pieces(member.ops.read.count), write: pieces(member.ops.write.count) })
-}
-
-/// The devices from a member down to its disk; nothing where they are several, or one makes other requests of what it gets.
-fn devices_of_one_disk<'a>(
-    trial: &'a TrialSamples,
-    below: &MemberObservation,
-) -> Option<Vec<&'a DeviceObservation>> {
     let observed = trial.observed.as_ref()?;
-    let path: Option<Vec<_>> = below.devices.iter().map(|index| observed.devices.get(*index)).collect();
-    path.filter(|path| {
-        let plain = |device: &&DeviceObservation| {
-            let join =
-                device.below.as_ref().filter(|below| !below.devices.is_empty()).map(|below| below.join);
-            join.is_none_or(|join| join == Join::Through) && !device.page_cached
-        };
-        path.len() == 1 || path.iter().all(plain)
-    })
-}
-
-/// Adds what the disks below `member` have to move for so many bytes read, and written with so many more at the ends.
-fn add_due(trial: &TrialSamples, member: &str, read: u64, write: (u64, u64), due: &mut PerOp<LeastMost>) {
-    let observed = trial.observed.as_ref();
-    let below = observed.and_then(|o| Some((o, o.member(member)?)));
-    let Some(cost) = below.map(|(observed, below)| observed.cost(below)) else { return };
-    let add = |due: &mut LeastMost, bytes: u64, ends: u64, by: LeastMost| {
-        let times = |bytes: u64, by: f64| if bytes == 0 { 0.0 } else { bytes as f64 * by };
-        due.least += times(bytes, by.least);
-        // What is computed page by page moves more than was asked only where it moves more than once anyway.
-        let more = if by.most > by.least { ends } else { 0 };
-        due.most += times(bytes.saturating_add(more), by.most);
+    let at = &observed.member(&member.name)?.devices;
+    let path = at.iter().map(|at| observed.devices.get(*at)).collect::<Option<Vec<&DeviceObservation>>>()?;
+    let plain = |device: &&DeviceObservation| {
+        let below = device.below.as_ref().filter(|below| !below.devices.is_empty());
+        below.is_none_or(|below| below.join == Join::Through) && !device.page_cached
     };
-    add(&mut due.read, read, 0, cost.read.read);
-    add(&mut due.write, read, 0, cost.read.write);
-    add(&mut due.read, write.0, write.1, cost.write.read);
-    add(&mut due.write, write.0, write.1, cost.write.write);
+    if path.len() != 1 && !path.iter().all(plain) {
+        return None;
+    }
+    let largest = path.iter().filter_map(|device| device.max_request).map(|most| most.0).min();
+    let pieces = |Count { ops, bytes }: Count| {
+        let each = largest.map_or(1, |most| bytes.div_ceil(ops.max(1)).div_ceil(most.max(1)).max(1));
+        ops.saturating_mul(each) as f64
+    };
+    Some(member.ops.counts().map(pieces))
 }

@@ -1,10 +1,9 @@
 //! Queues of members' disks that were full: as many requests in flight as they hold.
 
-use super::case::Case;
+use super::case::{Case, in_most};
 use super::rungs::{Rungs, Step};
-use crate::estimate::median;
 use crate::metrics::operations;
-use ebbtide_model::samples::{DeviceObservation, Observation, TrialSamples};
+use ebbtide_model::samples::{DeviceObservation, TrialSamples};
 
 /// Mean requests in flight over what the queue holds from which on it counts as full: the places of requests that complete
 /// together are empty until somebody comes for them.
@@ -39,21 +38,10 @@ pub struct FullQueue {
 }
 
 impl FullQueue {
-    /// Requests at the device with so many operations in flight.
-    fn at_device(&self, operations: f64) -> f64 {
-        self.wanted(operations).min(self.holds)
-    }
-
     /// Requests that so many operations in flight have use for.
     pub fn wanted(&self, operations: f64) -> f64 {
         operations * self.per_operation
     }
-}
-
-/// Most requests that were seen in flight at the device with this index.
-fn peak(observed: &Observation, index: usize) -> u64 {
-    let seen = observed.series.iter().filter_map(|interval| interval.devices.get(index));
-    seen.map(|device| device.in_flight).max().unwrap_or(0)
 }
 
 /// Requests for each operation of the array, and mean requests in flight.
@@ -70,13 +58,13 @@ fn full_in(trial: &TrialSamples, kept: f64) -> Vec<FullQueue> {
     let Some(observed) = trial.observed.as_deref() else { return Vec::new() };
     let judge = |(index, device): (usize, &DeviceObservation)| {
         let each = device.nr_requests.filter(|each| *each > 0)?;
-        let queues = device.hardware_queues?;
         let (per_operation, mean) = use_of(trial, device)?;
-        let peak = peak(observed, index) as f64;
+        let seen = observed.series.iter().filter_map(|interval| interval.devices.get(index));
+        let peak = seen.map(|device| device.in_flight).max()? as f64;
         // A thread that moves from processor to processor uses several queues.
-        let used = (peak / f64::from(each)).round();
+        let used = (peak / f64::from(each)).round().clamp(1.0, f64::from(device.hardware_queues?.max(1)));
         let holds = used * f64::from(each);
-        let at_its_end = used >= 1.0 && used <= f64::from(queues) && (peak / holds - 1.0).abs() <= AT_ITS_END;
+        let at_its_end = (peak / holds - 1.0).abs() <= AT_ITS_END;
         let wanted = kept * per_operation;
         (at_its_end && mean >= FULL * holds && wanted >= WANTED * holds).then(|| FullQueue {
             name: device.shown_name().to_owned(),
@@ -92,20 +80,8 @@ fn full_in(trial: &TrialSamples, kept: f64) -> Vec<FullQueue> {
 
 /// The queues that were full in more than half of the trials; the fullest first.
 fn full_in_most(trials: &[&TrialSamples], kept: f64) -> Vec<FullQueue> {
-    let all: Vec<Vec<FullQueue>> = trials.iter().map(|trial| full_in(trial, kept)).collect();
-    let mut found: Vec<FullQueue> = Vec::new();
-    for full in all.iter().flatten() {
-        let same = |other: &&FullQueue| other.name == full.name && other.holds == full.holds;
-        let trials_with_it: Vec<&FullQueue> =
-            all.iter().filter_map(|trial| trial.iter().find(same)).collect();
-        if 2 * trials_with_it.len() > trials.len() && !found.iter().any(|known| known.name == full.name) {
-            let of = |value: fn(&FullQueue) -> f64| {
-                median(trials_with_it.iter().map(|full| value(full))).unwrap_or(0.0)
-            };
-            let (mean, per_operation) = (of(|full| full.mean), of(|full| full.per_operation));
-            found.push(FullQueue { mean, per_operation, ..full.clone() });
-        }
-    }
+    let same = |a: &FullQueue, b: &FullQueue| (&a.name, a.holds) == (&b.name, b.holds);
+    let mut found = in_most(trials, |trial| full_in(trial, kept), same, |full| full.mean);
     found.sort_by(|a, b| (b.mean / b.holds).total_cmp(&(a.mean / a.holds)));
     found
 }
@@ -131,7 +107,7 @@ pub fn full(case: &Case<'_>, rungs: Option<&Rungs<'_>>) -> Vec<FullQueue> {
 /// How the rate grows at least, beyond what chance makes of it, with each doubling of the requests at the device below what its
 /// queue holds, and the run with fewer.
 pub fn growth<'a>(case: &Case<'_>, rungs: &Rungs<'a>, full: &FullQueue) -> Option<(Step<'a>, f64)> {
-    let here = full.at_device(case.kept());
+    let here = full.wanted(case.kept()).min(full.holds);
     let fewer = |step: &&Step<'_>| full.wanted(f64::from(step.rung.in_flight)) * APART <= here;
     let fewer = rungs.shallower.iter().rfind(fewer)?;
     let times = here / full.wanted(f64::from(fewer.rung.in_flight));

@@ -61,33 +61,25 @@ pub fn grouped(number: f64) -> String {
     out
 }
 
-/// Types of the cloud that the host is in which grant a volume of this size just that.
+/// Types of the cloud that the host is in which grant a volume of this size just that. What is ordered beyond the least may be anything.
 pub fn fitting(case: &Case<'_>, counted: Counted, rate: f64) -> Vec<String> {
     let meta = &case.meta;
     let machine = meta.host.machine.as_deref().unwrap_or_default();
     let clouds = [("Amazon", "aws"), ("Google", "gcp"), ("Microsoft", "azure")];
-    let Some((_, provider)) = clouds.into_iter().find(|(name, _)| machine.contains(name)) else {
-        return Vec::new();
-    };
-    let working: Vec<&str> = case.working().map(|member| member.name.as_str()).collect();
-    let size = meta.inventory.volumes.iter().find(|volume| working.contains(&volume.name.as_str()));
-    let Some(size) = size.map(|volume| volume.size).filter(|size| size.0 > 0) else {
-        return Vec::new();
-    };
-    // What is ordered beyond the least may be anything.
-    let fits = |granted: &Granted| {
-        let limits = [granted.least.rate, granted.least.burst_rate.unwrap_or(0.0)];
-        limits.into_iter().any(|limit| limit > 0.0 && (rate / limit - 1.0).abs() <= ROUND)
+    let cloud = clouds.into_iter().find(|(name, _)| machine.contains(name));
+    let works = |name: &str| case.working().any(|member| member.name == name);
+    let size = meta.inventory.volumes.iter().find(|volume| works(&volume.name)).map(|volume| volume.size);
+    let Some(((_, provider), size)) = cloud.zip(size) else { return Vec::new() };
+    let fits = |Granted { least, .. }: &Granted| {
+        let limits = [Some(least.rate), least.burst_rate];
+        limits.into_iter().flatten().any(|limit| (rate / limit - 1.0).abs() <= ROUND)
     };
     let candidates = Catalog::builtin().candidates(provider, size).into_iter();
-    candidates
-        .filter(|candidate| match counted {
-            Counted::Operations => fits(&candidate.iops),
-            Counted::Bytes => fits(&candidate.throughput),
-        })
-        .map(|candidate| candidate.volume_type)
-        .take(NAMED)
-        .collect()
+    let fitting = candidates.filter(|candidate| match counted {
+        Counted::Operations => fits(&candidate.iops),
+        Counted::Bytes => fits(&candidate.throughput),
+    });
+    fitting.map(|candidate| candidate.volume_type).take(NAMED).collect()
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! What the ladder of a case saw (`analysis::ladder`).
 
 use super::case::Case;
-use crate::estimate;
 use crate::metrics::operations;
 use crate::pace::{self, Pace};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::session::Rung;
 use ebbtide_model::units::{Bytes, Nanos};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// Rate with twice the operations in flight over that with as many below which they did not help; twice that for four times
@@ -22,9 +22,6 @@ const REPEATS: f64 = 1.25;
 const REPEATS_OF_SEVERAL: f64 = 1.5;
 /// Standard error of a rung's rate, relative to it, above which it tells nothing.
 const UNSURE: f64 = 0.25;
-/// The same of its two rates, as they were paced and as they were counted, the higher over the lower: of four lots one too many or too few
-/// is a quarter.
-const DISAGREE: f64 = 1.35;
 
 /// A rung with its pace.
 #[derive(Debug, Clone, Copy)]
@@ -44,22 +41,15 @@ impl<'a> Step<'a> {
     fn of(mut same: Vec<Step<'a>>) -> Option<Step<'a>> {
         same.sort_by(|a, b| a.ops.rate.total_cmp(&b.ops.rate));
         let number = same.len() as f64;
-        let mean = same.iter().map(|step| step.ops.rate).sum::<f64>() / number;
         let mut middle = *same.get(same.len().checked_sub(1)? / 2)?;
         middle.runs = same.len();
         if same.len() > 1 {
+            let mean = same.iter().map(|step| step.ops.rate).sum::<f64>() / number;
             let apart = same.iter().map(|step| (step.ops.rate / mean - 1.0).powi(2)).sum::<f64>();
-            let between = (apart / (number - 1.0) / number).sqrt();
-            let within = same.iter().map(|step| step.ops.error).sum::<f64>() / number / number.sqrt();
-            middle.ops.error = between.max(within);
+            let alone = middle.ops.error / number.sqrt();
+            middle.ops.error = (apart / (number - 1.0) / number).sqrt().max(alone);
         }
         Some(middle)
-    }
-
-    /// Whether so few operations, or such uneven ones, are a rate.
-    fn tells(&self) -> bool {
-        let (low, high) = (self.low(), self.ops.rate.max(self.counted));
-        self.ops.error <= UNSURE && high <= DISAGREE * low
     }
 
     /// The lower of the two.
@@ -136,39 +126,48 @@ impl<'a> Rungs<'a> {
     /// Those of `case`; nothing where none ran, or no rate is known.
     pub fn of(case: &Case<'a>) -> Option<Rungs<'a>> {
         let (kept, bs) = (case.in_flight(), case.workload.bs);
-        let all: Vec<Step<'_>> = case
-            .meta
-            .rungs
-            .iter()
-            .filter(|rung| rung.design == case.design.name && rung.workload == case.workload.name)
-            .filter_map(|rung| Some(Step { rung, ops: pace_of(rung)?, counted: rung.iops()?, runs: 1 }))
-            .collect();
-        let of_it = !all.is_empty();
-        let (told, untold): (Vec<Step<'_>>, Vec<Step<'_>>) = all.into_iter().partition(Step::tells);
-        let mut same: BTreeMap<(u32, Bytes), Vec<Step<'_>>> = BTreeMap::new();
-        for step in told {
-            same.entry((step.rung.in_flight, step.rung.bs)).or_default().push(step);
+        let (mut all, mut untold) = (BTreeMap::<(u32, Bytes), Vec<Step<'_>>>::new(), Vec::new());
+        for rung in &case.meta.rungs {
+            if rung.design != case.design.name || rung.workload != case.workload.name {
+                continue;
+            }
+            let Some((ops, counted)) = pace_of(rung).zip(rung.iops()) else { continue };
+            let step = Step { rung, ops, counted, runs: 1 };
+            if step.ops.error <= UNSURE {
+                all.entry((rung.in_flight, rung.bs)).or_default().push(step);
+            } else if rung.bs == bs && rung.in_flight > kept {
+                untold.push(step);
+            }
         }
-        let all: Vec<Step<'_>> = same.into_values().filter_map(Step::of).collect();
-        let untold = untold.into_iter().filter(|step| step.rung.bs == bs && step.rung.in_flight > kept);
-        let same = all.iter().copied().find(|step| step.rung.in_flight == kept && step.rung.bs == bs);
-        let measured = measured(case).or(same.map(|step| step.ops.rate)).filter(|rate| *rate > 0.0)?;
-        let sorted = |wanted: &dyn Fn(u32, Bytes) -> bool| -> Vec<Step<'_>> {
-            all.iter().copied().filter(|step| wanted(step.rung.in_flight, step.rung.bs)).collect()
-        };
-        let rungs = Rungs {
+        if all.is_empty() && untold.is_empty() {
+            return None;
+        }
+        let (mut same, mut deeper, mut shallower, mut sizes) = (None, Vec::new(), Vec::new(), Vec::new());
+        for ((depth, size), steps) in all {
+            let step = Step::of(steps)?;
+            match (depth.cmp(&kept), size == bs) {
+                (Ordering::Equal, true) => same = Some(step),
+                (Ordering::Greater, true) => deeper.push(step),
+                (Ordering::Less, true) => shallower.push(step),
+                (Ordering::Equal, false) => sizes.push(step),
+                _ => {}
+            }
+        }
+        let paces = case.median(|trial| Some(pace::of(trial, Nanos(0))?.rate));
+        let measured = paces.or_else(|| case.metric(Metric::Iops)).or(same.map(|step| step.ops.rate));
+        let measured = measured.filter(|rate| *rate > 0.0)?;
+        Some(Rungs {
             same,
-            deeper: sorted(&|depth, size| size == bs && depth > kept),
-            shallower: sorted(&|depth, size| size == bs && depth < kept),
-            sizes: sorted(&|depth, size| size != bs && depth == kept),
-            untold: untold.collect(),
+            deeper,
+            shallower,
+            sizes,
+            untold,
             base: same.map_or(measured, |step| step.ops.rate),
             error: same.map_or(0.0, |step| step.ops.error),
             measured,
             counted: case.metric(Metric::Iops).unwrap_or(measured),
             kept: f64::from(kept).max(1.0),
-        };
-        of_it.then_some(rungs)
+        })
     }
 
     /// The highest of the trials' rates and that of the rung that repeats them: a gain is what more in flight have over all, for any may have
@@ -221,40 +220,32 @@ impl<'a> Rungs<'a> {
 
     /// What more in flight did: they helped where one of them gained `by_doubling` with each doubling beyond what chance
     /// makes of it, over what ran as long as they, over the trials, and over what fewer had done; they did not where none of
-    /// them gained that over either of the former, or over the latter. Nothing where none ran.
+    /// them gained that over the slower of the former. Nothing where none ran.
     pub fn more(&self, by_doubling: f64) -> Option<MoreInFlight<'a>> {
         let needed = |step: &Step<'_>| self.needed(step, by_doubling);
         // What fewer have done at least, as many can have done.
         let fewer = self.shallower.iter().map(|step| (1.0 - step.ops.error) * step.low()).fold(0.0, f64::max);
         // A ladder that repeats itself is held against itself.
-        let slower = if self.is_sure() { self.base } else { self.base.min(self.measured) };
-        let alone = if self.is_sure() { self.as_many().max(self.base) } else { self.reference() };
-        let faster = alone.max(fewer);
+        let (slower, faster) = match self.is_sure() {
+            true => (self.base, self.base),
+            false => (self.base.min(self.measured), self.reference()),
+        };
+        let (slower, faster) = (slower.max(fewer), faster.max(fewer));
         let sure = |step: &Step<'_>| (1.0 - self.error.hypot(step.ops.error)) * step.low();
-        let helped = |step: &&Step<'_>| sure(step) / faster >= needed(step);
         let most =
             |of: fn(&Step<'_>) -> f64| self.deeper.iter().max_by(|a, b| of(a).total_cmp(&of(b))).copied();
-        if self.deeper.iter().any(|step| helped(&step)) {
+        let best = most(|step| step.ops.rate)?;
+        if self.deeper.iter().any(|step| sure(step) / faster >= needed(step)) {
             // The fewest of those that had about as much done as any.
-            let enough = most(|step| step.ops.rate)?.ops.rate / NO_GAIN;
-            let step = *self.deeper.iter().find(|step| step.ops.rate >= enough)?;
+            let step = *self.deeper.iter().find(|step| step.ops.rate >= best.ops.rate / NO_GAIN)?;
             return Some(MoreInFlight::Helped(step, step.ops.rate / self.reference()));
         }
-        let (best, surest) = (most(|step| step.ops.rate)?, most(|step| step.low())?);
-        let flat_over = |rate: f64| self.deeper.iter().all(|step| step.low() / rate < needed(step));
-        Some(if self.repeat() && flat_over(slower) {
+        let surest = most(|step| step.low())?;
+        let flat = self.deeper.iter().all(|step| step.low() / slower < needed(step));
+        Some(if self.repeat() && flat {
             MoreInFlight::Flat(surest, surest.low() / slower)
-        } else if self.repeat() && fewer > slower && flat_over(fewer) {
-            MoreInFlight::Flat(surest, surest.low() / fewer)
         } else {
             MoreInFlight::Unclear(best, best.ops.rate / self.base)
         })
     }
-}
-
-/// Operations per second of the trials: the median of their paces, or what was counted.
-fn measured(case: &Case<'_>) -> Option<f64> {
-    let paces: Vec<f64> =
-        case.trials.iter().filter_map(|trial| Some(pace::of(trial, Nanos(0))?.rate)).collect();
-    estimate::median(&paces).or_else(|| case.metric(Metric::Iops))
 }

@@ -54,26 +54,20 @@ pub fn own_limit(case: &Case<'_>) -> Option<(String, Evidence)> {
 fn own_rate(case: &Case<'_>) -> Option<(String, Evidence)> {
     let rate = case.workload.rate?.0 as f64;
     let moved = case.metric(Metric::Throughput).filter(|moved| *moved >= SERVED * rate)?;
-    let sentence = format!(
-        "the workload's own `rate` of {} limits it, not {}: it moved {}",
-        format_throughput(rate),
-        case.measured(),
-        format_throughput(moved)
-    );
+    let (own, does) = (format_throughput(rate), format_throughput(moved));
+    let not = case.measured();
+    let sentence = format!("the workload's own `rate` of {own} limits it, not {not}: it moved {does}");
     let what = "throughput against the workload's `rate`";
     Some((sentence, evidence(what, moved, Unit::BytesPerSecond, Some(rate))))
 }
 
 fn own_pauses(case: &Case<'_>) -> Option<(String, Evidence)> {
-    let workload = case.workload;
-    let jobs = f64::from(workload.numjobs.max(1));
-    let share = case.metric(Metric::Iops)? * workload.think_time.as_secs_f64() / jobs;
-    let share = Some(share).filter(|share| *share >= PAUSING)?.min(1.0);
+    let (own, jobs) = (case.workload.think_time, f64::from(case.workload.numjobs.max(1)));
+    let share = (case.metric(Metric::Iops)? * own.as_secs_f64() / jobs).min(1.0);
+    let (not, percent) = (case.measured(), share * 100.0);
     let sentence = format!(
-        "the workload's own `thinktime` of {} limits it, not {}: its jobs pause for {:.0}% of the time",
-        workload.think_time,
-        case.measured(),
-        share * 100.0
+        "the workload's own `thinktime` of {own} limits it, not {not}: its jobs pause for {percent:.0}% of the time"
     );
-    Some((sentence, share_is("share of the time that jobs pause", share, PAUSING)))
+    let figure = || share_is("share of the time that jobs pause", share, PAUSING);
+    (share >= PAUSING).then(|| (sentence, figure()))
 }

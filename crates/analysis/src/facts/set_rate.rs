@@ -32,10 +32,8 @@ const AS_A_CLOCK: f64 = 0.0005;
 /// How far the trials' rates may be from one another.
 const SAME_TRIALS: f64 = 0.03;
 /// After a step down a limit may let nothing pass for as long as what it let pass before lasts at the new rate: of the kernel's that is
-/// [`LOT`] times the old rate over the new one...
+/// [`LOT`] times the old rate over the new one.
 const SETTLES: Nanos = Nanos(600_000_000);
-/// ...which is left out where this much follows.
-const FOLLOWS: Nanos = Nanos(1_500_000_000);
 
 /// A rate that looks set.
 #[derive(Debug, Clone)]
@@ -67,10 +65,13 @@ pub fn find(
     let Evenness { rate: ops, uneven, figures: mut all } = over_time(case, above)?;
     let depths = rungs.depths();
     let coarse = depths.iter().chain(&rungs.sizes).map(|step| step.ops.grain).fold(0.0, f64::max);
-    let more = if above { coarse.min(COARSE) } else { 0.0 };
-    let more = if uneven <= AS_A_CLOCK { more.max(SAME) } else { more };
-    let alike = SAME + more;
-    all.extend(whatever_the_depth(rungs, &depths, ops, alike)?);
+    let alike = SAME
+        + match uneven <= AS_A_CLOCK {
+            true => SAME,
+            false if above => coarse.min(COARSE),
+            false => 0.0,
+        };
+    all.extend(whatever_the_depth(&depths, ops, alike)?);
     let counted = counted(case, rungs, ops, (alike, above), &mut all)?;
     if let Some(grows) = proportional(case, rungs, queues).filter(|_| !above) {
         let what = "rate for each doubling of the requests at the device, which would have to be below";
@@ -91,37 +92,29 @@ pub fn find(
     Ok(SetRate { counted, rate, above, figures: all })
 }
 
-/// Whether as many and more in flight have the rate of the trials: none a higher one, and most of them that one. What else
+/// Whether as many, fewer and more in flight have the rate of the trials: none a higher one, and most of them that one. What else
 /// goes on makes a short run slower now and then.
-fn whatever_the_depth(
-    rungs: &Rungs<'_>,
-    depths: &[Step<'_>],
-    rate: f64,
-    alike: f64,
-) -> Result<[Evidence; 2], Absent> {
-    let ratios = |steps: &[Step<'_>]| steps.iter().map(|step| step.over(rate)).collect::<Vec<f64>>();
-    let deeper = ratios(&rungs.deeper);
-    let highest = ratios(depths).into_iter().fold(0.0, f64::max);
-    let same = |ratio: &&f64| (**ratio - 1.0).abs() <= alike;
-    let (of_all, all) = (ratios(depths).iter().filter(same).count(), depths.len());
-    let figures = |runs: f64| {
-        let highest_is =
-            "highest rate of the short runs over that of the trials, which would have to be below";
-        let runs_are = "short runs of this size with the rate of the trials";
+fn whatever_the_depth(depths: &[Step<'_>], rate: f64, alike: f64) -> Result<[Evidence; 2], Absent> {
+    let ratios: Vec<f64> = depths.iter().map(|step| step.over(rate)).collect();
+    let highest = ratios.iter().copied().fold(0.0, f64::max);
+    let same = ratios.iter().filter(|ratio| (*ratio - 1.0).abs() <= alike).count();
+    let highest_is = "highest rate of the short runs over that of the trials, which would have to be below";
+    let runs_are = "short runs of this size with the rate of the trials";
+    let runs = ratios.len() as f64;
+    let figures = |needed| {
         [
             evidence(highest_is, highest, Unit::Times, Some(1.0 + alike)),
-            evidence(runs_are, of_all as f64, Unit::Runs, Some(runs)),
+            evidence(runs_are, same as f64, Unit::Runs, Some(needed)),
         ]
     };
-    if highest > 1.0 + alike || deeper.iter().filter(same).count() == 0 || 2 * of_all <= all {
-        let why = if highest > 1.0 + alike {
-            "the short runs had a higher rate than the trials"
-        } else {
-            "the rate changes with the number in flight"
-        };
-        return Err(Absent::because(why).with(figures(all as f64 / 2.0)));
-    }
-    Ok(figures(all as f64))
+    let why = if highest > 1.0 + alike {
+        "the short runs had a higher rate than the trials"
+    } else if 2 * same <= ratios.len() {
+        "the rate changes with the number in flight"
+    } else {
+        return Ok(figures(runs));
+    };
+    Err(Absent::because(why).with(figures(runs / 2.0)))
 }
 
 /// Whether operations are counted or bytes: by what stays the same with other sizes.
@@ -132,30 +125,17 @@ fn counted(
     (alike, above): (f64, bool),
     figures: &mut Vec<Evidence>,
 ) -> Result<Counted, Absent> {
-    let size = case.workload.bs.0 as f64;
-    // Rates over the trials'.
-    let ratio = |step: &Step<'_>| {
-        let times = step.rung.bs.0 as f64 / size;
-        (step.over(rate), step.over(rate / times))
-    };
-    let same = |ratio: f64| (ratio - 1.0).abs() <= alike;
-    let fit = |of: fn((f64, f64)) -> f64| rungs.sizes.iter().filter(|step| same(of(ratio(step)))).count();
-    let (by_ops, by_bytes) = (fit(|(ops, _)| ops), fit(|(_, bytes)| bytes));
+    let same = |ratio: f64| usize::from((ratio - 1.0).abs() <= alike);
+    let (mut by_ops, mut by_bytes, asked) = (0, 0, case.workload.bs);
     for step in &rungs.sizes {
-        let (ops, bytes) = ratio(step);
         let bs = step.rung.bs;
-        figures.push(evidence(
-            format!("operations per second of {bs}, over those of {}", case.workload.bs),
-            ops,
-            Unit::Times,
-            Some(1.0),
-        ));
-        figures.push(evidence(
-            format!("bytes per second in operations of {bs}, over those in {}", case.workload.bs),
-            bytes,
-            Unit::Times,
-            Some(1.0),
-        ));
+        let (ops, bytes) = (step.over(rate), step.over(rate * asked.0 as f64 / bs.0 as f64));
+        by_ops += same(ops);
+        by_bytes += same(bytes);
+        let of_ops = format!("operations per second of {bs}, over those of {asked}");
+        let of_bytes = format!("bytes per second in operations of {bs}, over those in {asked}");
+        figures.push(evidence(of_ops, ops, Unit::Times, Some(1.0)));
+        figures.push(evidence(of_bytes, bytes, Unit::Times, Some(1.0)));
     }
     // What fits neither may have run into another limit, or a device's own pace: that looks idle only below a limit.
     let enough = if above { 1 } else { rungs.sizes.len() };
@@ -179,16 +159,10 @@ pub struct Evenness {
     pub figures: Vec<Evidence>,
 }
 
-/// Since when a trial had the rate that lasts.
-fn lasting(case: &Case<'_>, trial: &TrialSamples) -> Nanos {
-    let Some(step) = steps::step_down(case, trial) else { return Nanos(0) };
-    let settled = step.plus(SETTLES);
-    if settled.plus(FOLLOWS) <= trial.elapsed { settled } else { step }
-}
-
 /// The rate of the trials, where it is even; of the end of one that slowed down in a step.
 pub fn over_time(case: &Case<'_>, above: bool) -> Result<Evenness, Absent> {
-    let lasting = |trial: &TrialSamples| lasting(case, trial);
+    let lasting =
+        |trial: &TrialSamples| steps::step_down(case, trial).map_or(Nanos(0), |step| step.plus(SETTLES));
     let paces: Vec<Pace> = case.trials.iter().filter_map(|trial| pace::of(trial, lasting(trial))).collect();
     let rates: Vec<f64> = paces.iter().map(|pace| pace.rate).collect();
     let uneven = median(paces.iter().map(|pace| pace.unevenness));

@@ -24,19 +24,15 @@ pub fn shared(case: &Case<'_>) -> Option<(usize, String)> {
     if !parallel(&case.design.layout) {
         return None;
     }
-    let mut disks: Vec<(&str, (usize, String))> = Vec::new();
+    let mut disks: Vec<(_, usize)> = Vec::new();
     for member in working(case) {
         let unshaped = case.volume(&member.name).is_some_and(|volume| volume.shape.is_none());
         let prepared = case.meta.inventory.volumes.iter().find(|v| v.name == member.name);
-        for (number, name) in prepared.filter(|_| unshaped).into_iter().flat_map(|p| p.whole_disks()) {
-            let (count, named) = entry(&mut disks, number);
-            *count += 1;
-            if named.is_empty() {
-                *named = name.to_owned();
-            }
+        for disk in prepared.filter(|_| unshaped).into_iter().flat_map(|p| p.whole_disks()) {
+            *entry(&mut disks, disk) += 1;
         }
     }
-    most_shared(disks.into_iter().map(|(_, disk)| disk))
+    most_shared(disks.into_iter().map(|((_, name), count)| (name, count)))
 }
 
 /// Members that did at least [`WORKS`] of an equal share.
@@ -45,14 +41,10 @@ pub fn working<'a>(case: &Case<'a>) -> impl Iterator<Item = &'a MemberShare> {
     case.result.members.iter().filter(move |member| member.share.is_some_and(|share| share >= WORKS * fair))
 }
 
-/// Of disks, each with how many are on it, the one that most share.
-fn most_shared(disks: impl Iterator<Item = (usize, String)>) -> Option<(usize, String)> {
-    // Of equals the first.
-    let shared = disks.filter(|(count, _)| *count >= 2);
-    shared.fold(None, |most, disk| match most {
-        Some((count, _)) if count >= disk.0 => most,
-        _ => Some(disk),
-    })
+/// Of disks, each with how many are on it, the one that most share; of equals the first.
+fn most_shared<'a>(disks: impl DoubleEndedIterator<Item = (&'a str, usize)>) -> Option<(usize, String)> {
+    let most = disks.rev().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > 1);
+    most.map(|(name, count)| (count, name.to_owned()))
 }
 
 /// Devices of an array that share a disk: their number and the disk's name; for the disk that most share.
@@ -65,5 +57,5 @@ pub fn within(case: &Case<'_>, array: &ArrayBelow) -> Option<(usize, String)> {
             *entry(&mut disks, disk.name.as_str()) += 1;
         }
     }
-    most_shared(disks.into_iter().map(|(name, count)| (count, name.to_owned())))
+    most_shared(disks.into_iter())
 }

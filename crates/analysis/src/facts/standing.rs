@@ -32,14 +32,11 @@ pub struct DeviceLoad<'a> {
 /// observed. What is below these may be shared with others.
 pub fn tops(trial: &TrialSamples) -> Option<Vec<&DeviceObservation>> {
     let observed = trial.observed.as_ref()?;
-    let mut indices: Vec<usize> = Vec::new();
-    for member in trial.members.iter().filter(|member| members::totals(member).ops > 0) {
-        let found = observed.member(&member.name)?;
-        let device = *found.devices.first()?;
-        if !indices.contains(&device) {
-            indices.push(device);
-        }
-    }
+    let worked = trial.members.iter().filter(|member| members::totals(member).ops > 0);
+    let first = worked.map(|member| observed.member(&member.name)?.devices.first().copied());
+    let mut indices = first.collect::<Option<Vec<usize>>>()?;
+    indices.sort_unstable();
+    indices.dedup();
     let devices: Option<Vec<_>> = indices.into_iter().map(|index| observed.devices.get(index)).collect();
     devices.filter(|devices| !devices.is_empty())
 }
@@ -95,11 +92,11 @@ pub fn devices(case: &Case<'_>) -> Option<Devices> {
 /// Share of the requests at the members' devices that the trial made; 1 where that is not known, and where the devices are no
 /// disks: what others do is then counted below them.
 fn own_share(case: &Case<'_>, trial: &TrialSamples) -> f64 {
-    let disks = moved::disks(trial).zip(tops(trial));
-    let are_disks = disks
-        .is_some_and(|(disks, tops)| tops.iter().all(|top| disks.iter().any(|disk| disk.name == top.name)));
+    let disks = moved::disks(trial).unwrap_or_default();
+    let is_disk = |top: &&DeviceObservation| disks.iter().any(|disk| disk.name == top.name);
+    let are_disks = tops(trial).is_some_and(|tops| tops.iter().all(is_disk));
     let others = moved::requested_by_others(trial, case.workload).filter(|_| are_disks);
-    others.map_or(1.0, |others| 1.0 - others.min(1.0))
+    1.0 - others.unwrap_or(0.0)
 }
 
 /// Names of disks that have processors of their own, or a host's: no worker of this system has to run for them.
@@ -139,19 +136,17 @@ fn of_all_cores(
 /// For how much of the time somebody of the host waited for a processor, for memory, for I/O (PSI), as far as the kernel told: the
 /// load or anybody else. Medians over the trials.
 pub fn waits(case: &Case<'_>) -> Vec<Evidence> {
-    let share = |of: fn(&Observation) -> Option<Nanos>| {
-        case.median(|trial| Some(part(trial, of(trial.observed.as_ref()?)?)))
+    let figure = |what: &str, of: fn(&Observation) -> Option<Nanos>| {
+        let share = case.median(|trial| Some(part(trial, of(trial.observed.as_ref()?)?)))?;
+        let what = format!("share of the time that somebody waited for {what} (PSI)");
+        Some(evidence(what, share, Unit::Share, None))
     };
     let waits = [
-        ("a processor", share(|observed| observed.processor_waits)),
-        ("memory", share(|observed| observed.memory?.pressure_some)),
-        ("I/O", share(|observed| observed.io_waits)),
+        figure("a processor", |observed| observed.processor_waits),
+        figure("memory", |observed| observed.memory?.pressure_some),
+        figure("I/O", |observed| observed.io_waits),
     ];
-    let figure = |(what, share): (&str, Option<f64>)| {
-        let what = format!("share of the time that somebody waited for {what} (PSI)");
-        Some(evidence(what, share?, Unit::Share, None))
-    };
-    waits.into_iter().filter_map(figure).collect()
+    waits.into_iter().flatten().collect()
 }
 
 /// The share of the operations in flight that are at the devices as a figure.

@@ -34,17 +34,15 @@ pub fn points(trial: &TrialSamples, metric: Metric) -> (Vec<f64>, Vec<f64>) {
     let ops: u64 = trial.series.iter().map(|i| i.array.total().ops).sum();
     let most = MAX_POINTS.min((ops / POINT_OPS) as usize).max(1);
     let width = trial.series.len().div_ceil(most).max(1);
-    let (mut times, mut rates, mut start) = (Vec::new(), Vec::new(), 0u64);
-    for chunk in trial.series.chunks_exact(width) {
-        let Some(last) = chunk.last() else { break };
-        let seconds = last.end.0.saturating_sub(start) as f64 / 1e9;
-        start = last.end.0;
-        if seconds > 0.0 {
-            times.push(last.end.as_secs_f64());
-            rates.push(chunk.iter().map(count).sum::<u64>() as f64 / seconds);
-        }
-    }
-    (times, rates)
+    let mut start = Nanos(0);
+    let point = |chunk: &[Interval]| {
+        let end = chunk.last()?.end;
+        let seconds = end.0.saturating_sub(start.0) as f64 / 1e9;
+        start = end;
+        let done: u64 = chunk.iter().map(count).sum();
+        (seconds > 0.0).then(|| (end.as_secs_f64(), done as f64 / seconds))
+    };
+    trial.series.chunks_exact(width).filter_map(point).unzip()
 }
 
 /// The step down that a trial shows in `metric` per second.
@@ -74,13 +72,9 @@ pub fn have_credits(case: &Case<'_>) -> Option<bool> {
     for member in case.working() {
         let shape = case.shape(&member.name)?;
         let link = shape.link.and_then(|link| case.experiment.links.get(link));
-        let limits = [
-            shape.iops,
-            shape.throughput,
-            link.and_then(|link| link.iops),
-            link.and_then(|link| link.throughput),
-        ];
-        any |= limits.into_iter().flatten().any(|l| l.burst_rate.is_some_and(|burst| burst > l.rate));
+        let of_link = link.map_or([None; 2], |link| [link.iops, link.throughput]);
+        let mut limits = [[shape.iops, shape.throughput], of_link].into_iter().flatten().flatten();
+        any |= limits.any(|limit| limit.burst_rate.is_some_and(|burst| burst > limit.rate));
     }
     Some(any)
 }

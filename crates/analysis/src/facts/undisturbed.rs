@@ -39,11 +39,8 @@ pub fn others_stay(case: &Case<'_>) -> bool {
 
 /// Requests at a disk beyond the load's `kept`, on average: at most what others have there, as some of the load's may be elsewhere.
 fn others_in_flight(trial: &TrialSamples, kept: f64) -> Option<f64> {
-    let seconds = trial.elapsed.as_secs_f64();
-    let disks = moved::disks(trial).filter(|disks| !disks.is_empty() && seconds > 0.0)?;
-    let all: f64 = disks.iter().map(|disk| disk.total.weighted.as_secs_f64()).sum();
-    if all <= 0.0 {
-        return None;
-    }
-    Some((all / seconds - kept).max(0.0) / disks.len() as f64)
+    let disks = moved::disks(trial).filter(|_| trial.elapsed.0 > 0)?;
+    let each = disks.iter().map(|disk| disk.total.weighted.as_secs_f64() / trial.elapsed.as_secs_f64());
+    let all = each.sum::<f64>();
+    (all > 0.0).then(|| (all - kept).max(0.0) / disks.len() as f64)
 }

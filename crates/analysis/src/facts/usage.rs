@@ -3,13 +3,13 @@
 //! A trial is cut into stretches of equal time, because a linear array works one member after the other: over
 //! a whole trial each of them may look idle although one was always at its limit.
 
-use super::case::Case;
+use super::case::{Case, in_most};
 use super::durable;
 use crate::MemberShare;
 use crate::estimate::median;
 use crate::evidence::Unit;
 use ebbtide_model::per_op::PerOp;
-use ebbtide_model::samples::{Count, TrialSamples};
+use ebbtide_model::samples::{Count, MemberSamples, TrialSamples};
 use ebbtide_model::volume::{Limit, LinkShape, OneWay, Shape};
 use ebbtide_model::workload::Access;
 
@@ -96,147 +96,118 @@ pub struct MemberStretch {
 /// Each member in a stretch, in the order of `trial.members`.
 pub type Stretch = Vec<MemberStretch>;
 
-/// What bounds `rate`: the sustained rate, or the burst rate when `rate` is above what is sustained.
-pub fn ceiling(limit: &Limit, rate: f64) -> f64 {
-    match limit.burst_rate {
-        Some(burst) if rate > limit.rate * SUSTAINED_SLACK => burst.max(limit.rate),
-        _ => limit.rate,
-    }
-}
-
-/// Use of `limit` at `rate` per second.
-fn used(limit: &Limit, rate: f64) -> Option<LimitUse> {
-    let ceiling = ceiling(limit, rate);
+/// Use of `limit` at `rate` per second: of the sustained rate, or of the burst rate where `rate` is above what is sustained.
+fn used(limit: Limit, rate: f64) -> Option<LimitUse> {
+    let burst = limit.burst_rate.filter(|_| rate > limit.rate * SUSTAINED_SLACK).unwrap_or(0.0);
+    let ceiling = burst.max(limit.rate);
     (ceiling > 0.0).then(|| LimitUse { share: rate / ceiling, rate, limit: ceiling, lasts: limit.rate })
 }
 
 /// What `count` costs against the limit of operations: larger operations than `io_unit` count several times
 /// (EBS documentation, "I/O size and throughput limits"), sequential ones share a unit where the volume merges.
-pub fn counted_ops(shape: &Shape, access: Access, count: &PerOp<Count>) -> f64 {
-    let costs = shape.character.costs.map_or((1.0, 1.0), |costs| (costs.read, costs.write));
-    [(count.read, costs.0), (count.write, costs.1)]
-        .into_iter()
-        .filter(|(count, _)| count.ops > 0)
-        .map(|(count, cost)| {
-            let ops = count.ops as f64;
-            let units = match shape.io_unit {
-                None => ops,
-                Some(unit) if shape.character.merge_sequential && access == Access::Sequential => {
-                    count.bytes as f64 / unit.0.max(1) as f64
-                }
-                Some(unit) => ops * (count.bytes as f64 / ops / unit.0.max(1) as f64).ceil().max(1.0),
-            };
-            units * cost
-        })
-        .sum()
+fn counted_ops(shape: &Shape, access: Access, count: &PerOp<Count>) -> f64 {
+    let merges = shape.character.merge_sequential && access == Access::Sequential;
+    let units = |count: Count| {
+        let (ops, bytes) = (count.ops as f64, count.bytes as f64);
+        match shape.io_unit.map(|unit| unit.0.max(1) as f64).filter(|_| count.ops > 0) {
+            None => ops,
+            Some(unit) if merges => bytes / unit,
+            Some(unit) => ops * (bytes / ops / unit).ceil().max(1.0),
+        }
+    };
+    let (read, write) = shape.character.costs.map_or((1.0, 1.0), |costs| (costs.read, costs.write));
+    units(count.read) * read + units(count.write) * write
 }
 
-/// What `count` costs against the volume's limit of bytes.
-fn counted_bytes(shape: &Shape, count: &PerOp<Count>) -> f64 {
+/// Use of the limits of a volume or a link: the fullest of those of `both` directions and of each of the `ways`. `costs` says what counts against them
+/// per second, operations and bytes.
+fn of_limits(
+    both: &OneWay,
+    ways: &PerOp<OneWay>,
+    count: PerOp<Count>,
+    costs: impl Fn(PerOp<Count>) -> (f64, f64),
+) -> Use {
+    let reads = PerOp { write: Count::default(), ..count };
+    let writes = PerOp { read: Count::default(), ..count };
+    let all = [(both, costs(count)), (&ways.read, costs(reads)), (&ways.write, costs(writes))];
+    let fullest = |each: [Option<LimitUse>; 3]| each.into_iter().flatten().max_by(by_share);
+    Use {
+        iops: fullest(all.map(|(limits, (ops, _))| used(limits.iops?, ops))),
+        bytes: fullest(all.map(|(limits, (_, bytes))| used(limits.throughput?, bytes))),
+    }
+}
+
+fn by_share(a: &LimitUse, b: &LimitUse) -> std::cmp::Ordering {
+    a.share.total_cmp(&b.share)
+}
+
+fn of_shape(case: &Case<'_>, shape: &Shape, count: PerOp<Count>, seconds: f64) -> Use {
+    let both = OneWay { iops: shape.iops, throughput: shape.throughput };
     let weight = shape.character.costs.map_or(1.0, |costs| costs.write_bytes);
-    count.read.bytes as f64 + count.write.bytes as f64 * weight
-}
-
-/// Use of the fullest of the limits of one resource: of both directions and of each.
-fn fullest(
-    shape: &Shape,
-    count: &PerOp<Count>,
-    of: fn(&OneWay) -> Option<Limit>,
-    both: Option<Limit>,
-    rate: impl Fn(&PerOp<Count>) -> f64,
-) -> Option<LimitUse> {
-    let ways = &shape.character.one_way;
-    let reads = PerOp { read: count.read, write: Count::default() };
-    let writes = PerOp { read: Count::default(), write: count.write };
-    [(both, count), (of(&ways.read), &reads), (of(&ways.write), &writes)]
-        .into_iter()
-        .filter_map(|(limit, count)| used(&limit?, rate(count)))
-        .max_by(|a, b| a.share.total_cmp(&b.share))
-}
-
-/// A member's counts over the whole trial.
-pub fn whole(trial: &TrialSamples, member: usize) -> PerOp<Count> {
-    trial.members.get(member).map_or_else(PerOp::default, |m| m.ops.counts())
+    of_limits(&both, &shape.character.one_way, count, |count| {
+        let bytes = count.read.bytes as f64 + count.write.bytes as f64 * weight;
+        (counted_ops(shape, case.workload.access, &count) / seconds, bytes / seconds)
+    })
 }
 
 /// Seconds and each member's counts of the stretches of a trial.
 fn counts_by_stretch(trial: &TrialSamples) -> Vec<(f64, Vec<PerOp<Count>>)> {
-    let members = trial.members.len();
-    let totals: Vec<PerOp<Count>> = (0..members).map(|m| whole(trial, m)).collect();
-    let usable: Vec<_> = trial.series.iter().filter(|interval| interval.members.len() == members).collect();
-    let busiest = totals.iter().map(|t| t.total().ops).max().unwrap_or(0);
-    let parts = (busiest / STRETCH_OPS).clamp(1, MAX_STRETCHES).min(usable.len().max(1) as u64) as usize;
-    if usable.len() != trial.series.len() || parts < 2 {
+    let totals: Vec<PerOp<Count>> = trial.members.iter().map(|member| member.ops.counts()).collect();
+    let (series, members) = (&trial.series, totals.len());
+    let busiest = totals.iter().map(|total| total.total().ops).max().unwrap_or(0);
+    let parts = series.len().min((busiest / STRETCH_OPS).min(MAX_STRETCHES) as usize);
+    if parts < 2 || series.iter().any(|interval| interval.members.len() != members) {
         return vec![(trial.elapsed.as_secs_f64(), totals)];
     }
-    let mut start_time = 0u64;
-    (0..parts)
-        .map(|part| {
-            let slice = &usable[usable.len() * part / parts..usable.len() * (part + 1) / parts];
-            let mut sums = vec![PerOp::<Count>::default(); members];
-            for interval in slice {
-                sums.iter_mut().zip(&interval.members).for_each(|(sum, more)| *sum = sum.plus(*more));
-            }
-            let end_time = slice.last().map_or(start_time, |interval| interval.end.0);
-            let seconds = end_time.saturating_sub(start_time) as f64 / 1e9;
-            start_time = end_time;
-            (seconds, sums)
-        })
-        .filter(|(seconds, _)| *seconds > 0.0)
-        .collect()
+    let mut start = 0u64;
+    let stretch = |part: usize| {
+        let slice = &series[series.len() * part / parts..series.len() * (part + 1) / parts];
+        let mut sums = vec![PerOp::<Count>::default(); members];
+        for interval in slice {
+            sums.iter_mut().zip(&interval.members).for_each(|(sum, more)| *sum = sum.plus(*more));
+        }
+        let end = slice.last().map_or(start, |interval| interval.end.0);
+        let seconds = end.saturating_sub(start) as f64 / 1e9;
+        start = end;
+        (seconds, sums)
+    };
+    (0..parts).map(stretch).filter(|(seconds, _)| *seconds > 0.0).collect()
 }
 
 /// The stretches of each trial.
 pub fn stretches(case: &Case<'_>) -> Vec<Vec<Stretch>> {
-    case.trials.iter().map(|trial| by_stretch(case, trial)).collect()
-}
-
-fn by_stretch(case: &Case<'_>, trial: &TrialSamples) -> Vec<Stretch> {
-    let shapes: Vec<Option<&Shape>> = trial.members.iter().map(|m| case.shape(&m.name)).collect();
-    let stretch = |(seconds, counts): (f64, Vec<PerOp<Count>>)| {
+    let stretch = |trial: &TrialSamples, (seconds, counts): (f64, Vec<PerOp<Count>>)| -> Stretch {
         let moved: u64 = counts.iter().map(|count| count.total().bytes).sum();
-        let member = |(count, shape): (&PerOp<Count>, &Option<&Shape>)| MemberStretch {
-            share: if moved == 0 { 0.0 } else { count.total().bytes as f64 / moved as f64 },
-            used: shape
+        let member = |(count, member): (PerOp<Count>, &MemberSamples)| MemberStretch {
+            share: count.total().bytes as f64 / moved.max(1) as f64,
+            used: case
+                .shape(&member.name)
                 .map_or(Use { iops: None, bytes: None }, |shape| of_shape(case, shape, count, seconds)),
         };
-        counts.iter().zip(&shapes).map(member).collect()
+        counts.into_iter().zip(&trial.members).map(member).collect()
     };
-    counts_by_stretch(trial).into_iter().map(stretch).collect()
-}
-
-fn of_shape(case: &Case<'_>, shape: &Shape, count: &PerOp<Count>, seconds: f64) -> Use {
-    let ops = |count: &PerOp<Count>| counted_ops(shape, case.workload.access, count) / seconds;
-    let bytes = |count: &PerOp<Count>| counted_bytes(shape, count) / seconds;
-    Use {
-        iops: fullest(shape, count, |way| way.iops, shape.iops, ops),
-        bytes: fullest(shape, count, |way| way.throughput, shape.throughput, bytes),
-    }
+    let of_trial = |trial: &&TrialSamples| {
+        counts_by_stretch(trial).into_iter().map(|counted| stretch(trial, counted)).collect()
+    };
+    case.trials.iter().map(of_trial).collect()
 }
 
 /// The members that were above the rate of a limit that lasts, over whole trials: each with the limit that it is most above.
 pub fn bursting<'a>(case: &Case<'a>) -> Vec<(&'a str, Counted, LimitUse)> {
-    let of_member = |(index, member): (usize, &'a MemberShare)| {
-        let shape = case.shape(&member.name)?;
-        let used = |of: fn(&Use) -> Option<LimitUse>| {
-            let mut each: Vec<LimitUse> = case
-                .trials
-                .iter()
-                .filter_map(|trial| {
-                    let seconds = trial.elapsed.as_secs_f64();
-                    of(&of_shape(case, shape, &whole(trial, index), seconds))
-                })
-                .collect();
-            each.sort_by(|a, b| a.rate.total_cmp(&b.rate));
-            each.get(each.len() / 2).copied().filter(LimitUse::burst)
+    let seen = |trial: &TrialSamples| {
+        let of_member = |member: &'a MemberShare| {
+            let count = trial.members.iter().find(|seen| seen.name == member.name)?.ops.counts();
+            let used = of_shape(case, case.shape(&member.name)?, count, trial.elapsed.as_secs_f64());
+            let both = [(Counted::Operations, used.iops), (Counted::Bytes, used.bytes)];
+            let bursts = both.into_iter().filter_map(|(counted, used)| Some((counted, used?)));
+            let (counted, used) = bursts
+                .filter(|(_, used)| used.burst())
+                .max_by(|a, b| (a.1.rate / a.1.lasts).total_cmp(&(b.1.rate / b.1.lasts)))?;
+            Some((member.name.as_str(), counted, used))
         };
-        let both = [(Counted::Operations, used(|used| used.iops)), (Counted::Bytes, used(|used| used.bytes))];
-        let both = both.into_iter().filter_map(|(counted, used)| Some((counted, used?)));
-        let (counted, used) =
-            both.max_by(|a, b| (a.1.rate / a.1.lasts).total_cmp(&(b.1.rate / b.1.lasts)))?;
-        Some((member.name.as_str(), counted, used))
+        case.result.members.iter().filter_map(of_member).collect()
     };
-    case.result.members.iter().enumerate().filter_map(of_member).collect()
+    in_most(case.trials, seen, |a, b| (a.0, a.1) == (b.0, b.1), |(.., used)| used.rate)
 }
 
 /// How full a link is that volumes share: of the fullest of its limits.
@@ -250,50 +221,35 @@ pub struct LinkUse<'a> {
     pub counted: Counted,
 }
 
-/// The links that working members are behind: what all of these did, medians over the trials.
+/// The links that working members are behind: what all of these did, in the trial in the middle.
 pub fn links<'a>(case: &Case<'a>) -> Vec<LinkUse<'a>> {
-    let links = case.experiment.links.iter().enumerate();
-    let of_link = |(index, link): (usize, &'a LinkShape)| {
-        let behind = |name: &str| case.shape(name).is_some_and(|shape| shape.link == Some(index));
-        if !case.result.members.iter().any(|member| behind(&member.name)) {
-            return None;
-        }
-        let full = |limit: Option<Limit>, of: fn(&PerOp<Count>) -> u64| {
-            let rate = case.median(|trial| {
-                let seconds = trial.elapsed.as_secs_f64();
-                let members = trial.members.iter().enumerate().filter(|(_, member)| behind(&member.name));
-                let each = members.map(|(m, member)| {
-                    let asked = whole(trial, m);
-                    // This tool holds its volumes to what is asked of them, and a link carries what the disks move.
-                    let held = case.slowed_by_tool(&member.name);
-                    of(&if held { asked } else { carried(trial, &member.name, asked) }) as f64
-                });
-                let sum: f64 = each.sum();
-                (seconds > 0.0).then(|| sum / seconds)
-            })?;
-            used(&limit?, rate)
+    let seen = |trial: &TrialSamples| {
+        let of_link = |(index, link): (usize, &'a LinkShape)| {
+            let behind = |member: &&MemberSamples| {
+                case.shape(&member.name).is_some_and(|shape| shape.link == Some(index))
+            };
+            let each = trial.members.iter().filter(behind).map(|member| carried(case, trial, member));
+            let count = each.reduce(PerOp::<Count>::plus)?;
+            let both = OneWay { iops: link.iops, throughput: link.throughput };
+            let seconds = trial.elapsed.as_secs_f64();
+            let used = of_limits(&both, &link.one_way, count, |count| {
+                let Count { ops, bytes } = count.total();
+                (ops as f64 / seconds, bytes as f64 / seconds)
+            });
+            let (used, counted) = used.fullest()?;
+            Some(LinkUse { link: &link.name, used, counted })
         };
-        let PerOp { read, write } = link.one_way;
-        let all = [
-            (Counted::Operations, full(link.iops, |count| count.read.ops + count.write.ops)),
-            (Counted::Operations, full(read.iops, |count| count.read.ops)),
-            (Counted::Operations, full(write.iops, |count| count.write.ops)),
-            (Counted::Bytes, full(link.throughput, |count| count.read.bytes + count.write.bytes)),
-            (Counted::Bytes, full(read.throughput, |count| count.read.bytes)),
-            (Counted::Bytes, full(write.throughput, |count| count.write.bytes)),
-        ];
-        let known = all.into_iter().filter_map(|(counted, used)| Some((counted, used?)));
-        let (counted, used) = known.max_by(|a, b| a.1.share.total_cmp(&b.1.share))?;
-        Some(LinkUse { link: &link.name, used, counted })
+        case.experiment.links.iter().enumerate().filter_map(of_link).collect()
     };
-    links.filter_map(of_link).collect()
+    in_most(case.trials, seen, |a, b| a.link == b.link, |link| link.used.share)
 }
 
-/// What is carried at least to the disks below a member for what was asked of it: a mirror's copies each take the way.
-fn carried(trial: &TrialSamples, member: &str, asked: PerOp<Count>) -> PerOp<Count> {
-    let observed = trial.observed.as_deref();
-    let below = observed.and_then(|o| Some(o.cost(o.member(member)?)));
-    let Some(cost) = below else { return asked };
+/// What is carried at least to the disks below a member for what was asked of it: a mirror's copies each take the way. This tool holds its volumes to
+/// what is asked of them.
+fn carried(case: &Case<'_>, trial: &TrialSamples, member: &MemberSamples) -> PerOp<Count> {
+    let asked = member.ops.counts();
+    let observed = trial.observed.as_deref().filter(|_| !case.slowed_by_tool(&member.name));
+    let Some(cost) = observed.and_then(|o| Some(o.cost(o.member(&member.name)?))) else { return asked };
     let times = |count: Count, by: f64| {
         let by = by.max(1.0);
         Count { ops: (count.ops as f64 * by) as u64, bytes: (count.bytes as f64 * by) as u64 }
@@ -307,32 +263,17 @@ fn carried(trial: &TrialSamples, member: &str, asked: PerOp<Count>) -> PerOp<Cou
 /// The weight makes it the use that the average byte met. It is 1 when every working member was at its limit, whether all of them worked
 /// (stripe) or one at a time (linear). It is low when one slow member at its limit held back seven that were not.
 ///
-/// The median over stretches and trials; where writes are made durable one at a time, which stand still while that lasts, the mean of each
-/// trial.
+/// The median over stretches and trials; where writes are made durable one at a time, which stand still while that lasts, of the mean of each trial.
 pub fn met(case: &Case<'_>, stretches: &[Vec<Stretch>]) -> Option<f64> {
+    let still = durable::how(case.workload).is_some() && case.one_at_a_time();
     let used = |stretch: &Stretch| -> Option<f64> {
-        let known = stretch.iter().any(|m| m.used.fullest().is_some());
-        if stretch.iter().all(|m| m.share == 0.0) {
-            return known.then_some(0.0);
-        }
-        let worked = stretch.iter().filter(|m| m.share > 0.0);
-        let each = worked.filter_map(|m| m.used.fullest().map(|(used, _)| used.share * m.share));
-        each.reduce(|sum, more| sum + more)
+        let idle = stretch.iter().all(|m| m.share == 0.0);
+        let counts = stretch.iter().filter(|m| still && idle || m.share > 0.0);
+        counts.filter_map(|m| Some(m.used.fullest()?.0.share * m.share)).reduce(|sum, more| sum + more)
     };
-    let met = if durable::how(case.workload).is_some() && case.one_at_a_time() {
-        median(stretches.iter().filter_map(|trial| {
-            let known: Vec<f64> = trial.iter().filter_map(used).collect();
-            (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
-        }))
-    } else {
-        median(
-            stretches
-                .iter()
-                .flatten()
-                .filter(|stretch| stretch.iter().any(|m| m.share > 0.0))
-                .filter_map(used),
-        )
-    };
+    let each = stretches.iter().map(|trial| trial.iter().filter_map(used).collect::<Vec<f64>>());
+    let mean = |known: Vec<f64>| (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64);
+    let met = if still { median(each.filter_map(mean)) } else { median(each.flatten()) };
     met.map(as_told)
 }
 

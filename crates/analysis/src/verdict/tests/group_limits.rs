@@ -138,8 +138,8 @@ fn operations_that_are_cut_are_charged_twice() {
     assert_eq!(
         verdict.sentence,
         "the load's control group is held to a rate: /sys/fs/cgroup/blkio/db/blkio.throttle.read_bps_device allows reads of 41.9 MB/s on \
-         loop0 and charges 41.9 MB/s for the 21.0 MB/s that it does: the kernel charges an operation whole and again for each piece \
-         that it is cut into, of 512KiB here; operations of at most that size would be granted up to 2.0 times as much"
+         loop0 and charges 41.9 MB/s for the 21.0 MB/s that it does: an operation that is cut is charged whole and again for each \
+         piece"
     );
     assert!(!kinds(&charged(2, MIB)).contains(&RateLimit), "half of the limit is used");
 }

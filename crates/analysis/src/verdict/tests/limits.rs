@@ -219,7 +219,7 @@ fn a_report_says_when_in_the_trial_it_was() {
     assert_eq!(times, [3.0, 7.0]);
     assert!(verdict.evidence[1].what.starts_with("nvme1n1 was first"), "{:?}", verdict.evidence);
     let verdict = &verdicts(&six_rounds(&stripe(1), above_in(0..10)))[0];
-    assert!(verdict.sentence.contains("90% of the time, throughout"), "{}", verdict.sentence);
+    assert!(verdict.sentence.contains("90% of the time, between 0 s and 10 s of"), "{}", verdict.sentence);
     assert_eq!(kinds(&six_rounds(&stripe(1), above_in(3..4))), [Unknown]);
 }
 

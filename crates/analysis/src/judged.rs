@@ -147,6 +147,7 @@ impl Verdict {
     ) -> Verdict {
         let explains = explains.clamp(0.0, 1.0);
         evidence.retain(Evidence::is_finite);
+        evidence.iter_mut().for_each(alone);
         let confidence = sure.confidence();
         Verdict { kind, basis: None, confidence, explains, sentence: sentence.into(), evidence }
     }
@@ -167,6 +168,16 @@ impl Verdict {
     /// Of a limit that is known by `basis`.
     pub(crate) fn known(self, basis: Basis) -> Verdict {
         Verdict { basis: Some(basis), ..self }
+    }
+}
+
+/// Takes off a figure's name the word that joins its check to others in the table of a page.
+fn alone(figure: &mut Evidence) {
+    let what = figure.what.as_str();
+    let joined =
+        ["or: ", "or inferred: ", "or ", "and "].into_iter().find_map(|join| what.strip_prefix(join));
+    if let Some(what) = joined.map(str::to_owned) {
+        figure.what = what;
     }
 }
 
@@ -212,6 +223,7 @@ impl Absent {
     /// Adds these figures to the evidence.
     pub fn with(mut self, figures: impl IntoIterator<Item = Evidence>) -> Absent {
         self.evidence.extend(figures.into_iter().filter(Evidence::is_finite));
+        self.evidence.iter_mut().for_each(alone);
         self
     }
 }

@@ -6,14 +6,14 @@
 //! Of remote members the link is the network interface that they are reached by, whose speed its driver knows, or does not: then
 //! a network that is full looks like a rate that somebody set.
 
-use crate::evidence::{Check, Evidence, Unit, evidence};
+use crate::evidence::{Check, Unit, evidence};
 use crate::facts::calls::fullest_link;
 use crate::facts::case::Case;
 use crate::facts::exceeded::{EXCEEDED, longest_exceeded};
 use crate::facts::usage::{LinkUse, NEAR, REACHED};
 use crate::facts::{Facts, usage};
 use crate::judged::{Absent, Judged, Sure, Verdict, VerdictKind};
-use ebbtide_model::samples::{MemberSamples, TcpUse};
+use ebbtide_model::samples::MemberSamples;
 
 /// What is looked at, each with its edge.
 #[rustfmt::skip]
@@ -101,19 +101,6 @@ fn by_interface(case: &Case<'_>, (name, share): &(String, f64)) -> Option<Verdic
         Unit::BytesPerSecond.rate_in_words(carried),
         Unit::BytesPerSecond.rate_in_words(carried / share)
     );
-    let mut figures = vec![INTERFACE.figure(*share), OWN.figure((own / carried).min(1.0))];
-    figures.extend(tcp_figures(case));
+    let figures = vec![INTERFACE.figure(*share), OWN.figure((own / carried).min(1.0))];
     Some(Verdict::new(VerdictKind::InstanceLimit, Sure::Likely, share.min(1.0), sentence, figures))
-}
-
-/// What TCP says of the way: segments sent again, and the round trip of the busiest connection.
-fn tcp_figures(case: &Case<'_>) -> Vec<Evidence> {
-    let of = |value: fn(&TcpUse) -> Option<f64>| {
-        case.median(|trial| value(trial.observed.as_ref()?.tcp.as_ref()?))
-    };
-    let again = of(|tcp| (tcp.sent > 0).then(|| tcp.sent_again as f64 / tcp.sent as f64));
-    let round_trip = of(|tcp| Some(tcp.connections.first()?.round_trip?.0 as f64));
-    let again = again.map(|share| evidence("segments that TCP sent again, of all", share, Unit::Share, None));
-    let what = "round trip of the connection that moved most";
-    again.into_iter().chain(round_trip.map(|time| evidence(what, time, Unit::Nanoseconds, None))).collect()
 }

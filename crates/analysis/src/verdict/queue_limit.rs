@@ -24,20 +24,9 @@ pub(super) const CHECKS: &[Check] = &[
     GROWING,
     Check::below("rate with twice as many in flight over that with as many", NO_GAIN, Unit::Times, "they never reach the device"),
 ];
-// Half of what Little's law promises. By `next_doubling` twice as many would then still have a third more done.
+// Half of what Little's law promises.
 #[rustfmt::skip]
 const GROWING: Check = Check::at_least("rate for each doubling of the requests at the device", 1.5, Unit::Times, "it had use for more: half of the most possible");
-
-/// What the next doubling of the requests at a device gives where the last one gave `grows`, both as factors of the rate. A device that
-/// serves `most * n / (n + a)` with `n` requests, as one does that can work at several at once and has something that it cannot
-/// share (Amdahl's law), has `2 (n + a) / (2 n + a)` for the last and `2 (2 n + a) / (4 n + a)` for the next.
-fn next_doubling(grows: f64) -> f64 {
-    if grows >= 2.0 {
-        return 2.0;
-    }
-    let a = (2.0 * grows - 2.0).max(0.0) / (2.0 - grows);
-    2.0 * (2.0 + a) / (4.0 + a)
-}
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     if !case.keeps_in_flight() {
@@ -98,7 +87,8 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         queue.name,
         (queue.holds / queue.per_operation).max(1.0),
     );
-    let explains = 1.0 - 1.0 / next_doubling(grows);
+    // Twice as many again would have at most what the last doubling gave.
+    let explains = 1.0 - 1.0 / grows.min(2.0);
     let verdict = Verdict::new(VerdictKind::QueueLimit, Sure::Likely, explains, sentence, figures);
     Ok(verdict.known(Basis::Inferred))
 }

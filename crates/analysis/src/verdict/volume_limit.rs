@@ -63,7 +63,7 @@ fn by_limits(case: &Case<'_>, facts: &Facts<'_>) -> Option<Verdict> {
     let each = members.iter().enumerate();
     let full: Vec<AtLimit<'_>> =
         each.filter_map(|(index, member)| at_limit(facts, index, &member.name)).collect();
-    let AtLimit { name, used, counted } = full.iter().min_by(|a, b| a.used.rate.total_cmp(&b.used.rate))?;
+    let AtLimit { name, used, counted } = full.first()?;
     let mut rate = counted.unit().rate_in_words(used.limit);
     if used.burst() {
         let lasts = counted.unit().rate_in_words(used.lasts);
@@ -93,7 +93,7 @@ fn by_limits(case: &Case<'_>, facts: &Facts<'_>) -> Option<Verdict> {
             "{all} of {all} members are at their limit ({rate} for {name}): only more or faster volumes would raise this"
         )
     };
-    let what = format!("rate of {name}, the slowest at its limit, while it worked");
+    let what = format!("rate of {name} while it worked, against its limit");
     let figures = vec![USED.figure(met), evidence(what, used.rate, counted.unit(), Some(used.limit))];
     let sure = if met >= REACHED { Sure::Certain } else { Sure::Possible };
     let verdict = Verdict::new(VerdictKind::VolumeLimit, sure, met, sentence, figures);

@@ -214,8 +214,9 @@ fn the_interface_of_a_remote_volume_is_full() {
         verdict.sentence
     );
     let figure = |what: &str| verdict.evidence.iter().find(|e| e.what.starts_with(what)).map(|e| e.value);
-    assert_eq!(figure("segments that TCP sent again"), Some(0.002));
-    assert_eq!(figure("round trip of the connection"), Some(450_000.0));
+    assert!(
+        figure("share of the network interface's speed").is_some_and(|share| (share - 0.97).abs() < 0.01)
+    );
     // Opposites: it has room; others fill it.
     for (ops, share) in [(14_000, 0.5), (3_000, 0.97)] {
         let session = six_rounds(&reads(16), |_| on_iscsi(ops, share));

@@ -8,9 +8,10 @@
 //!
 //! What others take of a disk is their share of what it has least of: of its bytes, where it moves as many as it can, of
 //! its requests, where it serves as many as it can. A sequential neighbour of small random operations moves nearly all bytes
-//! and makes few requests, and the other way round. Which of them it is, short runs with more in flight say, beside which others get less:
-//! what all of them have together stays the same then. Or requests
-//! say it that are small (or large) whoever makes them. Where nothing does, what is left to the load is between what it would be by either.
+//! and makes few requests, and the other way round. Which of them it is, declared limits say, or short runs with other
+//! sizes, or short runs with more in flight, beside which others get less: what all of them have together stays the same then. Or requests
+//! say it that are small (or large) whoever makes them; where nothing does, the smaller share counts, or the larger one where the latency of operations that met
+//! nobody says how much it can be.
 //!
 //! Of an array the disk counts that the load waits for (`facts::crowded`): a neighbour on one of four disks makes a fifth of what all of
 //! them serve, and half of what this one does. It explains its share of that disk for the part of the load's time that is spent there.
@@ -25,17 +26,19 @@
 //! does more for the trial, when that keeps more in flight, and as much as before for the others. And the operations of one thread come
 //! no faster than it gets round to them.
 
+use crate::estimate::median;
 use crate::evidence::{Check, Evidence, Unit, evidence, share_is};
 use crate::facts::case::Case;
-use crate::facts::crowded::Crowded;
+use crate::facts::crowded::{self, Crowded};
 use crate::facts::processors::WAITED;
 use crate::facts::rungs::{MORE, MoreInFlight, NO_GAIN, Step};
 use crate::facts::standing::BUSY;
-use crate::facts::usage::Counted;
+use crate::facts::usage::{Counted, NEAR};
 use crate::facts::{Facts, durable, gained, moved, served, undisturbed};
 use crate::judged::{Absent, Judged, Sure, Verdict, VerdictKind};
-use ebbtide_model::samples::{OtherKind, TrialSamples};
+use ebbtide_model::samples::{DiskUse, OtherKind, TrialSamples};
 use ebbtide_model::units::{Bytes, format_iops, format_throughput};
+use ebbtide_model::volume::{Limit, Shape};
 use std::collections::BTreeMap;
 
 /// Share of the bytes from which on a tenth of the bytes per second is enough: on a disk that serves some hundred operations per second, small
@@ -47,6 +50,9 @@ const SMALL: f64 = 16.0 * Bytes::KIB as f64;
 /// Mean request, and size of the trial's own, from which on bytes limit it: the largest that counts as one operation (EBS
 /// documentation, SSD volumes: 256 KiB).
 const LARGE: f64 = 256.0 * Bytes::KIB as f64;
+/// How the rate of operations falls with their size, as the exponent of it: 0 where operations limit, 1 where bytes do. Up to
+/// this it is operations, and from one less this on bytes.
+const AS_MANY: f64 = 0.3;
 /// Bytes of a request of the others over those of an operation of the load from which on the load waits behind theirs, whatever its own size.
 const LARGER: f64 = 4.0;
 /// What others moved beside more in flight, over what they moved before, from which on nothing was taken from them.
@@ -154,6 +160,53 @@ fn is_full(facts: &Facts<'_>) -> bool {
     matches!(more, Some(MoreInFlight::Flat(..)))
 }
 
+/// The fuller of the volumes' declared limits, of what all who use the disks took.
+fn declared(case: &Case<'_>, facts: &Facts<'_>) -> Option<(Counted, Evidence)> {
+    let crowded = facts.crowded.as_ref();
+    let counted = case.working().filter(|m| crowded.is_none_or(|c| c.members.contains(&m.name)));
+    let shapes = counted
+        .map(|member| case.shape(&member.name).filter(|_| !case.slowed_by_tool(&member.name)))
+        .collect::<Option<Vec<&Shape>>>()?;
+    // Disks below an array of the host are no members, and nothing is declared of them.
+    if shapes.is_empty() {
+        return None;
+    }
+    let used = |limit: fn(&Shape) -> Option<Limit>, of: fn(&DiskUse) -> u64| {
+        let limits = shapes.iter().map(|shape| limit(shape).map_or(f64::INFINITY, |limit| limit.rate));
+        let rate = case.median(|trial| {
+            let disks = crowded::looked_at(trial, crowded)?;
+            let all: u64 = disks.iter().map(|disk| of(&disk.total)).sum();
+            Some(all as f64 / trial.elapsed.as_secs_f64())
+        });
+        Some(rate? / limits.sum::<f64>())
+    };
+    let requests = used(|shape| shape.iops, |total| total.ops.total())?;
+    let bytes = used(|shape| shape.throughput, |total| total.bytes.total())?;
+    let (counted, what, used) = if requests >= bytes {
+        (Counted::Operations, "requests of the disks, of the volumes' limit of operations", requests)
+    } else {
+        (Counted::Bytes, "bytes of the disks, of the volumes' limit of bytes", bytes)
+    };
+    (used >= DISK_BUSY.edge).then(|| (counted, share_is(what, used, DISK_BUSY.edge)))
+}
+
+/// What stays the same in short runs with other sizes. One at a time are as many of any size where each takes as long, and so are those that wait
+/// behind much larger ones.
+fn by_sizes(case: &Case<'_>, facts: &Facts<'_>, taken: &Taken) -> Option<(Counted, Evidence)> {
+    let rungs = facts.rungs.as_ref()?;
+    let falls = median(rungs.sizes.iter().map(|step| {
+        let times = step.rung.bs.0 as f64 / case.workload.bs.0 as f64;
+        -(step.ops.rate / rungs.base).ln() / times.ln()
+    }))?;
+    let what = "how operations per second fall with their size: 0 as many of any, 1 as many bytes";
+    let figure = |edge| evidence(what, falls, Unit::Exponent, Some(edge));
+    if falls.abs() <= AS_MANY && !case.one_at_a_time() && !taken.are_larger(case) {
+        Some((Counted::Operations, figure(AS_MANY)))
+    } else {
+        (falls >= 1.0 - AS_MANY).then(|| (Counted::Bytes, figure(1.0 - AS_MANY)))
+    }
+}
+
 /// The most of the gap that anything beside volumes, link and depth can explain, with the figures that say so.
 fn room(case: &Case<'_>, facts: &Facts<'_>, undisturbed: Option<f64>, share: f64) -> (f64, Vec<Evidence>) {
     let (mut room, mut figures) = (1.0_f64, Vec::new());
@@ -254,8 +307,13 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         taken(case, facts).ok_or_else(|| Absent::because("the disks below the members were not observed"))?;
     // What one takes that met nobody else, where nothing else says what one alone takes.
     let undisturbed = undisturbed::over_mean(case).filter(|_| facts.latency.is_none());
-    let limiting =
-        facts.gained.clone().or_else(|| by_mean(case, &taken)).filter(|_| taken.requests.is_some());
+    let declared = declared(case, facts);
+    let reached = declared.as_ref().is_some_and(|(_, used)| used.value >= NEAR);
+    let limiting = declared
+        .or_else(|| facts.gained.clone())
+        .or_else(|| by_mean(case, &taken))
+        .or_else(|| by_sizes(case, facts, &taken))
+        .filter(|_| taken.requests.is_some());
     let fewer = taken.requests.is_some_and(|(share, _)| share < taken.share);
     let counted = match limiting {
         Some((counted, _)) => counted,
@@ -341,7 +399,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         list.push(evidence("share of the disks' bytes that others moved", taken.share, Unit::Share, None));
     }
     // What a disk serves that is not known to be full may be short of neither.
-    let known = limiting.is_some() && (facts.gained.is_some() || full);
+    let known = limiting.is_some() && (facts.gained.is_some() || full || reached);
     list.extend(limiting.map(|(_, figure)| figure));
     list.extend(figures);
     list.extend(who.iter().map(|(who, trials)| {

@@ -393,18 +393,28 @@ fn what_others_explain_is_taken_from_concurrency() {
     assert!((shared[1].1 - concurrency * 0.03).abs() <= 1.0, "{shared:?} of {concurrency}");
 }
 
-/// Requests of 100 KiB on average say nothing by themselves of what is short.
+/// Requests of 100 KiB on average, which say nothing by themselves: what short runs with other sizes did says it.
 #[test]
-fn others_explain_what_is_between_their_shares_where_nothing_says_what_is_short() {
-    let session = beside(64 * Bytes::KIB, 10_000, (2500, 128 * Bytes::KIB));
-    let found = verdicts(&session);
-    let verdict = found.iter().find(|v| v.kind == Background).expect("others are named");
-    assert_eq!((verdict.explains * 100.0).round(), 27.0, "between 20% of the requests and 33% of the bytes");
-    assert!(
-        verdict.sentence.contains("whether operations or bytes limit them is not known"),
-        "{}",
-        verdict.sentence
-    );
+fn short_runs_with_other_sizes_say_what_limits_a_disk_that_others_use() {
+    let share_beside = |others: u64, rates: Option<(f64, f64)>| {
+        let mut session = beside(64 * Bytes::KIB, 10_000, (2500, others));
+        let workload = session.experiment.workloads[0].clone();
+        let steps = rates.map(|(half, twice)| [(1, 2, half), (2, 1, twice)]);
+        for (up, down, times) in steps.into_iter().flatten() {
+            let samples = trial(&[("v0", (5000.0 * times) as u64, 400_000)]);
+            with_rung(&mut session, workload.iodepth, Bytes(workload.bs.0 * up / down), samples);
+        }
+        let found = verdicts(&session);
+        let verdict = found.iter().find(|v| v.kind == Background).expect("others are named");
+        (verdict.explains * 100.0).round()
+    };
+    let share = |rates| share_beside(128 * Bytes::KIB, rates);
+    assert_eq!(share(None), 27.0, "between the two shares");
+    assert_eq!(share(Some((1.02, 0.98))), 20.0, "operations");
+    assert_eq!(share(Some((1.95, 0.52))), 33.0, "bytes");
+    assert_eq!(share(Some((1.4, 0.7))), 27.0, "neither");
+    // Behind much larger ones operations of any size take as long.
+    assert_eq!(share_beside(256 * Bytes::KIB, Some((1.02, 0.98))), 37.0);
 }
 
 /// Few large requests among many small ones are little of what the disk does, unless it does no more for the load.

@@ -88,6 +88,31 @@ pub enum Basis {
     Inferred,
 }
 
+/// How sure a verdict is, by what shows it: the one scale of all rules, and of their checks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sure {
+    /// Declared, reported or counted, and clearly beyond each edge.
+    Certain,
+    /// The same in fewer trials, or inferred from several figures that agree.
+    Likely,
+    /// Near the edge, or a sign of which another cause is thinkable.
+    Possible,
+    /// Nothing: of `unknown`.
+    Not,
+}
+
+impl Sure {
+    /// Between 0 and 1.
+    pub(crate) const fn confidence(self) -> f64 {
+        match self {
+            Sure::Certain => 0.95,
+            Sure::Likely => 0.8,
+            Sure::Possible => 0.6,
+            Sure::Not => 0.0,
+        }
+    }
+}
+
 /// What limits a design under a workload, and why we say so.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
@@ -110,15 +135,20 @@ pub struct Verdict {
 
 impl Verdict {
     /// One that explains so much, 0 to 1 at most, of no limit.
+    ///
+    /// What it explains is the figure of the check that measures it, and no function of how far the checks are passed: the use of a limit, the part of
+    /// an operation's time, what a short run gained.
     pub(crate) fn new(
         kind: VerdictKind,
-        confidence: f64,
+        sure: Sure,
         explains: f64,
         sentence: impl Into<String>,
         mut evidence: Vec<Evidence>,
     ) -> Verdict {
         let explains = explains.clamp(0.0, 1.0);
         evidence.retain(Evidence::is_finite);
+        evidence.iter_mut().for_each(alone);
+        let confidence = sure.confidence();
         Verdict { kind, basis: None, confidence, explains, sentence: sentence.into(), evidence }
     }
 
@@ -138,6 +168,16 @@ impl Verdict {
     /// Of a limit that is known by `basis`.
     pub(crate) fn known(self, basis: Basis) -> Verdict {
         Verdict { basis: Some(basis), ..self }
+    }
+}
+
+/// Takes off a figure's name the word that joins its check to others in the table of a page.
+fn alone(figure: &mut Evidence) {
+    let what = figure.what.as_str();
+    let joined =
+        ["or: ", "or inferred: ", "or ", "and "].into_iter().find_map(|join| what.strip_prefix(join));
+    if let Some(what) = joined.map(str::to_owned) {
+        figure.what = what;
     }
 }
 
@@ -183,21 +223,8 @@ impl Absent {
     /// Adds these figures to the evidence.
     pub fn with(mut self, figures: impl IntoIterator<Item = Evidence>) -> Absent {
         self.evidence.extend(figures.into_iter().filter(Evidence::is_finite));
+        self.evidence.iter_mut().for_each(alone);
         self
-    }
-
-    /// With a figure where it is known.
-    pub fn seen_where_known(
-        self,
-        what: impl Into<String>,
-        value: Option<f64>,
-        unit: Unit,
-        needed: f64,
-    ) -> Absent {
-        match value {
-            Some(value) => self.seen(what, value, unit, needed),
-            None => self,
-        }
     }
 }
 

@@ -361,7 +361,8 @@ mod tests {
 
     #[test]
     fn the_depths_run_again_where_two_causes_weigh_about_as_much() {
-        let verdict = |kind, explains| Verdict::new(kind, 0.95, explains, "", Vec::new());
+        let verdict =
+            |kind, explains| Verdict::new(kind, crate::judged::Sure::Certain, explains, "", Vec::new());
         let weighs = |others, few| {
             let both = [verdict(VerdictKind::Background, others), verdict(VerdictKind::Concurrency, few)];
             weigh_alike(&both)

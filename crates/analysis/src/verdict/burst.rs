@@ -12,25 +12,21 @@ use crate::evidence::{Check, Unit, evidence};
 use crate::facts::Facts;
 use crate::facts::case::Case;
 use crate::facts::steps::{REPEATED, StepDown, down, have_credits, metric_of, points};
-use crate::judged::{Absent, Basis, Judged, Verdict, VerdictKind};
+use crate::judged::{Absent, Basis, Judged, Sure, Verdict, VerdictKind};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::samples::TrialSamples;
-
-/// Levels of different trials that are this close are the same plateau.
-pub const SAME_LEVEL: f64 = 0.15;
 
 /// What is looked at, each with its edge.
 #[rustfmt::skip]
 pub(super) const CHECKS: &[Check] = &[
     Check::at_least("share of the trials that show one step down between two flat stretches", REPEATED, Unit::Share, "once may be a host that slowed down"),
-    Check::below("of one step over all trials: distance of their levels from those of the step", SAME_LEVEL, Unit::Share, "the same two plateaus"),
+    SAME_LEVEL,
 ];
+#[rustfmt::skip]
+const SAME_LEVEL: Check = Check::below("of one step over all trials: distance of their levels from those of the step", 0.15, Unit::Share, "the same two plateaus");
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let known = have_credits(case);
-    // Others' work comes and goes in steps too, but not at the same place of trial after trial of volumes
-    // that have credits.
-    let disturbed = facts.asserted(VerdictKind::Background).is_some();
     if known == Some(false) {
         return Err(Absent::because("the working volumes are known to have no credits"));
     }
@@ -39,47 +35,35 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
             "other processes' I/O comes and goes in steps, and the volumes are not known to have credits";
         facts.yield_to(VerdictKind::Background, why)?;
     }
-    facts.yield_to(VerdictKind::WriteCache, "only writes slow down, and to no rate that looks set")?;
     let metric = metric_of(case);
     let downs: Vec<Option<StepDown>> = case.trials.iter().map(|trial| down(trial, metric)).collect();
     let found: Vec<StepDown> = downs.iter().copied().flatten().collect();
-    let needed = REPEATED * downs.len() as f64;
-    let told = found.len() as f64;
-    let repeated = told >= needed;
-    let too_few = || {
-        let why = "the trials do not show a step down between two flat stretches";
-        Absent::because(why).seen("trials that show one", told, Unit::Trials, needed)
-    };
-    if found.is_empty() {
-        return Err(too_few());
-    }
+    let (told, trials) = (found.len() as f64, downs.len() as f64);
     // Of volumes of which nobody said anything: what they run at in the end is a rate that is set.
-    let set = known.is_none() && facts.set_rate.is_ok();
-    if downs.len() == 1 && known.is_none() && !set {
-        return Err(Absent::because(
-            "one trial shows a step down, and nothing is known of the volumes: a host that slows down once looks the same",
-        ));
-    }
-    let confidence = match (repeated, known) {
-        (true, Some(true)) => 0.95,
-        (true, _) => 0.75,
-        (false, None) if set && !disturbed && once_and_for_all(case, &downs, metric) => 0.75,
-        (false, Some(true)) if !disturbed && once_and_for_all(case, &downs, metric) => 0.85,
-        (false, _) => return Err(too_few()),
+    let granted = known.is_some() || facts.set_rate.is_ok();
+    // Others' work comes and goes in steps too, but not at the same place of trial after trial.
+    let undisturbed = facts.asserted(VerdictKind::Background).is_none();
+    let repeated = told > 0.0 && told >= REPEATED * trials && (trials > 1.0 || granted);
+    let once = granted && undisturbed && once_and_for_all(case, &downs, metric);
+    let sure = match known {
+        Some(_) if repeated => Sure::Certain,
+        _ if repeated || once => Sure::Likely,
+        _ => {
+            let why = "the trials do not show a step down between two flat stretches, or only once, as of a host that slows down";
+            let absent = Absent::because(why);
+            return Err(absent.seen("trials that show one", told, Unit::Trials, REPEATED * trials));
+        }
     };
     let of = |value: fn(&StepDown) -> f64| median(found.iter().map(value)).unwrap_or(f64::NAN);
     let (seconds, before, after) = (of(|d| d.seconds), of(|d| d.step.before), of(|d| d.step.after));
-    let since_load = seconds + case.workload.warm_up.as_secs_f64();
-    let credits = (before - after) * since_load;
-    let (unit, rate_unit) = if metric == Metric::Throughput {
-        (Unit::Bytes, Unit::BytesPerSecond)
-    } else {
-        (Unit::Operations, Unit::OpsPerSecond)
+    let credits = (before - after) * (seconds + case.workload.warm_up.as_secs_f64());
+    let (unit, rate_unit) = match metric {
+        Metric::Throughput => (Unit::Bytes, Unit::BytesPerSecond),
+        _ => (Unit::Operations, Unit::OpsPerSecond),
     };
-    let what = if known == Some(true) {
-        "burst credits ran out"
-    } else {
-        "burst credits ran out, or a limit was lowered,"
+    let (what, basis) = match known {
+        Some(_) => ("burst credits ran out", Basis::Declared),
+        None => ("burst credits ran out, or a limit was lowered,", Basis::Inferred),
     };
     let sentence = format!(
         "{what} {seconds:.1} s into the measurement: {} before, {} from then on; the latter lasts",
@@ -90,10 +74,9 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         evidence("time of the step down, from the start of the measurement", seconds, Unit::Seconds, None),
         evidence("rate after the step, against the rate before", after, rate_unit, Some(before)),
         evidence("credits spent beyond the sustained rate since the load began", credits, unit, None),
-        evidence("trials that show the step", told, Unit::Trials, Some(downs.len() as f64)),
+        evidence("trials that show the step", told, Unit::Trials, Some(trials)),
     ];
-    let basis = if known == Some(true) { Basis::Declared } else { Basis::Inferred };
-    Ok(Verdict::new(VerdictKind::Burst, confidence, 1.0 - after / before, sentence, figures).known(basis))
+    Ok(Verdict::new(VerdictKind::Burst, sure, 1.0 - after / before, sentence, figures).known(basis))
 }
 
 /// Whether the trials tell of one step: fast before it, slow after it, in the order in which they ran.
@@ -101,9 +84,9 @@ fn once_and_for_all(case: &Case<'_>, downs: &[Option<StepDown>], metric: Metric)
     let Some((at, down)) = downs.iter().enumerate().find_map(|(i, d)| d.map(|d| (i, d))) else {
         return false;
     };
-    let near = |trial: &TrialSamples, level: f64| {
+    let near = |trial: &&TrialSamples, level: f64| {
         let (_, rates) = points(trial, metric);
-        median(&rates).is_some_and(|rate| (rate - level).abs() <= SAME_LEVEL * level)
+        median(&rates).is_some_and(|rate| SAME_LEVEL.holds((rate - level).abs() / level))
     };
     case.trials[..at].iter().all(|trial| near(trial, down.step.before))
         && case.trials[at + 1..].iter().all(|trial| near(trial, down.step.after))

@@ -11,17 +11,21 @@ use crate::below;
 use crate::evidence::{Check, Unit};
 use crate::facts::Facts;
 use crate::facts::case::Case;
-use crate::judged::{Absent, Judged, Verdict, VerdictKind};
+use crate::judged::{Absent, Judged, Sure, Verdict, VerdictKind};
 use crate::members::in_flight;
 use ebbtide_model::layout::{ArrayKind, LayoutNode};
 use ebbtide_model::plan::build::Geometry;
 use ebbtide_model::samples::{Join, TrialSamples};
 use ebbtide_model::workload::{Access, Distribution, Mix};
 
-/// Share of what all would do, were each as busy as the busiest, below which some are idle: one of three, or a half of them.
-const EVEN: f64 = 0.75;
-/// Operations in flight for each member at work from which on others could have taken some.
-const WAITING: f64 = 1.5;
+/// What is looked at, each with its edge.
+#[rustfmt::skip]
+pub(super) const CHECKS: &[Check] = &[SPREAD, WAITS];
+#[rustfmt::skip]
+const SPREAD: Check = Check::below("share of what the members would read if each were as busy as the busiest", 0.75, Unit::Share, "one of three is idle, or a half of them");
+#[rustfmt::skip]
+const WAITS: Check = Check::at_least("operations in flight for each member at work", 1.5, Unit::Operations, "otherwise the others would have nothing to do");
+
 /// Stripes that a load has to go over, so that each member holds as much of it.
 const STRIPES: u64 = 16;
 /// Share of the busiest member's bytes from which on a member is at work.
@@ -50,42 +54,25 @@ impl Spread {
     }
 }
 
-/// What is looked at, each with its edge.
-#[rustfmt::skip]
-pub(super) const CHECKS: &[Check] = &[SPREAD, WAITS];
-#[rustfmt::skip]
-const SPREAD: Check = Check::below("share of what the members would read if each were as busy as the busiest", EVEN, Unit::Share, "one of three is idle, or a half of them");
-#[rustfmt::skip]
-const WAITS: Check = Check::at_least("operations in flight for each member at work", WAITING, Unit::Operations, "otherwise the others would have nothing to do");
-
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     if case.workload.mix != Mix::Read {
         return Err(Absent::because("only reads can choose among copies"));
     }
-    if facts.shared.is_some() {
-        return Err(Absent::yields(VerdictKind::SharedDevice, "it is one disk that several members share"));
+    let link = |member: &crate::MemberShare| case.shape(&member.name).and_then(|shape| shape.link);
+    let first = case.result.members.first().and_then(link);
+    if first.is_some() && case.result.members.iter().all(|member| link(member) == first) {
+        let why = "the link of all members is full, whichever copy is read";
+        facts.yield_to(VerdictKind::InstanceLimit, why)?;
     }
-    facts.yield_to(VerdictKind::Cpu, "a processor is what is short, whichever copy is read")?;
-    if one_link(case) {
-        facts.yield_to(
-            VerdictKind::InstanceLimit,
-            "the link of all members is full, whichever copy is read",
-        )?;
-    }
-    let copies = case.result.below.iter().filter(|array| array.missing == 0);
-    let below = copies.filter(|array| matches!(array.join, Join::Mirror { .. } | Join::StripedMirror { .. }));
-    let candidates = below.map(|array| (array.name.as_str(), spread(case, |trial| of_devices(trial, array))));
+    let copies = case.result.below.iter().filter(|array| {
+        array.missing == 0 && matches!(array.join, Join::Mirror { .. } | Join::StripedMirror { .. })
+    });
+    let below = copies.map(|array| (array.name.as_str(), spread(case, |trial| of_devices(trial, array))));
     let own = has_copies(case).then(|| ("the array", spread(case, of_members)));
-    let (name, seen) = own
-        .into_iter()
-        .chain(candidates)
-        .filter_map(|(name, seen)| Some((name, seen?)))
+    let all = own.into_iter().chain(below).filter_map(|(name, seen)| Some((name, seen?)));
+    let (name, seen) = all
         .min_by(|a, b| a.1.share.total_cmp(&b.1.share))
-        .ok_or_else(|| {
-            Absent::because(
-                "no array that holds copies, and of which all members were seen, was read evenly all over",
-            )
-        })?;
+        .ok_or_else(|| Absent::because("no array that holds copies was seen to be read evenly all over"))?;
     if !SPREAD.holds(seen.share) || !WAITS.holds(seen.waiting) {
         let why = "every copy is read, or no operation waits that another copy could have answered";
         return Err(Absent::because(why).with([SPREAD.missed(seen.share), WAITS.missed(seen.waiting)]));
@@ -104,7 +91,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         seen.members, seen.at_work, seen.waiting
     );
     let figures = vec![SPREAD.figure(seen.share), WAITS.figure(seen.waiting)];
-    Ok(Verdict::new(VerdictKind::IdleCopies, 0.95, 1.0 - seen.share, sentence, figures))
+    Ok(Verdict::new(VerdictKind::IdleCopies, Sure::Certain, 1.0 - seen.share, sentence, figures))
 }
 
 /// The trial in the middle, by how evenly its members read.
@@ -115,13 +102,10 @@ fn spread(case: &Case<'_>, of: impl Fn(&TrialSamples) -> Option<Spread>) -> Opti
 }
 
 fn of_members(trial: &TrialSamples) -> Option<Spread> {
-    if trial.members.iter().any(|member| !member.errors.is_empty()) {
-        return None;
-    }
-    let members = trial.members.iter().enumerate();
-    let each = members.map(|(at, member)| {
+    let each = trial.members.iter().enumerate().map(|(at, member)| {
         let bytes = member.ops.read.count.bytes;
-        if bytes == 0 { Some((0, 0.0)) } else { Some((bytes, in_flight(trial, at)?)) }
+        let known = in_flight(trial, at).or((bytes == 0).then_some(0.0));
+        Some((bytes, known.filter(|_| member.errors.is_empty())?))
     });
     Spread::of(&each.collect::<Option<Vec<_>>>()?)
 }
@@ -151,12 +135,4 @@ fn copies(node: &LayoutNode) -> usize {
     let below = members.iter().map(copies).min().unwrap_or(0);
     let one_by_one = *kind == ArrayKind::Linear && members.len() > 1;
     if one_by_one || kind.facts().parity() > 0 { 0 } else { below * kind.copies_on(members.len()) }
-}
-
-/// Whether every member is behind the same link.
-fn one_link(case: &Case<'_>) -> bool {
-    let mut links =
-        case.result.members.iter().map(|member| case.shape(&member.name).and_then(|shape| shape.link));
-    let first = links.next().flatten();
-    first.is_some() && links.all(|link| link == first)
 }

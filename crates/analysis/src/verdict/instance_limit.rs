@@ -6,75 +6,65 @@
 //! Of remote members the link is the network interface that they are reached by, whose speed its driver knows, or does not: then
 //! a network that is full looks like a rate that somebody set.
 
-use crate::evidence::{Check, Evidence, Unit, evidence, share_is};
+use crate::evidence::{Check, Unit, evidence};
 use crate::facts::calls::fullest_link;
 use crate::facts::case::Case;
 use crate::facts::exceeded::{EXCEEDED, longest_exceeded};
 use crate::facts::usage::{LinkUse, NEAR, REACHED};
 use crate::facts::{Facts, usage};
-use crate::judged::{Absent, Judged, Verdict, VerdictKind};
-use ebbtide_model::samples::TcpUse;
-
-/// Share of an interface's speed from which on it is full. Its counters have the headers of Ethernet, but not what is between frames:
-/// with frames of 1,514 bytes, each of which takes the time of 1,538, they cannot show more than 98%.
-const INTERFACE_FULL: f64 = 0.90;
-/// Share of what the interface carried that must be the load's own at least: otherwise others fill it.
-const OWN: f64 = 0.50;
+use crate::judged::{Absent, Judged, Sure, Verdict, VerdictKind};
+use ebbtide_model::samples::MemberSamples;
 
 /// What is looked at, each with its edge.
 #[rustfmt::skip]
 pub(super) const CHECKS: &[Check] = &[
-    Check::at_least("use of the link that the volumes share", NEAR, Unit::Share, "from 95% on it is certain"),
+    LINK,
     Check::at_least("or: share of the time above the instance's limit that volumes report", EXCEEDED, Unit::Share, "less is a moment"),
-    Check::at_least("or: share of the network interface's speed, of remote members", INTERFACE_FULL, Unit::Share, "counters cannot show more than 98%"),
-    Check::at_least("and the load's own share of what the interface carries", OWN, Unit::Share, "otherwise others fill it"),
+    INTERFACE,
+    OWN,
 ];
+#[rustfmt::skip]
+const LINK: Check = Check::at_least("use of the link that the volumes share", NEAR, Unit::Share, "from 95% on it is certain");
+// They have the headers of Ethernet, but not what is between frames: frames of 1,514 bytes take the time of 1,538.
+#[rustfmt::skip]
+const INTERFACE: Check = Check::at_least("or: share of the network interface's speed, of remote members", 0.90, Unit::Share, "counters cannot show more than 98%");
+#[rustfmt::skip]
+const OWN: Check = Check::at_least("and the load's own share of what the interface carries", 0.50, Unit::Share, "otherwise others fill it");
 
 pub(super) fn judge(case: &Case<'_>, _: &Facts<'_>) -> Judged {
     let fullest = usage::links(case).into_iter().max_by(|a, b| a.used.share.total_cmp(&b.used.share));
-    if let Some(LinkUse { link, used, counted }) = fullest.as_ref().filter(|link| link.used.share >= NEAR) {
-        let (share, unit) = (used.share, counted.unit());
-        let carries = match usage::as_told(share) {
-            1.0 => format!("all of its {}", unit.rate_in_words(used.limit)),
-            _ => format!("{} of its {}", unit.rate_in_words(used.rate), unit.rate_in_words(used.limit)),
-        };
-        let confidence = if share >= REACHED { 0.95 } else { 0.7 };
-        let lasts = match used.burst() {
-            true => format!(" while its credits last; {} is what lasts", unit.rate_in_words(used.lasts)),
-            false => String::new(),
-        };
-        let sentence = format!(
-            "the link `{link}` that the volumes share carries {carries}{lasts}: more volumes behind it add nothing"
-        );
-        let what = format!("sum over the volumes behind {link}, against its limit");
-        let mut figures = vec![evidence(what, used.rate, unit, Some(used.limit))];
-        if used.burst() {
-            figures.push(evidence(format!("what lasts of {link}"), used.lasts, unit, Some(used.rate)));
-        }
-        return Ok(Verdict::new(VerdictKind::InstanceLimit, confidence, share, sentence, figures));
+    if let Some(full) = fullest.as_ref().filter(|link| LINK.holds(link.used.share)) {
+        return Ok(by_link(full));
     }
     let interface = fullest_link(case);
     by_report(case).or_else(|| by_interface(case, interface.as_ref()?)).ok_or_else(|| {
-        match (fullest, interface) {
-            (None, Some((name, share))) => {
-                let why = "the network interface of the remote members is not full, or others fill it";
-                let what = format!("share of {name}'s speed");
-                Absent::because(why).seen(what, share, Unit::Share, INTERFACE_FULL).with(tcp_figures(case))
-            }
-            (Some(fullest), _) => {
-                let absent = Absent::because("the link that the volumes share is not full");
-                absent.seen(
-                    format!("use of the link `{}`", fullest.link),
-                    fullest.used.share,
-                    Unit::Share,
-                    NEAR,
-                )
-            }
-            (None, None) => {
-                Absent::because("no link with known limits, and no volume reports time above the instance's")
-            }
-        }
+        let why = "no link that the volumes share is known to be full of the load, and no volume reports time above the instance's limits";
+        let link = fullest.map(|link| LINK.missed(link.used.share));
+        let interface = interface.map(|(_, share)| INTERFACE.missed(share));
+        Absent::because(why).with(link.into_iter().chain(interface))
     })
+}
+
+/// By what is declared of a link.
+fn by_link(LinkUse { link, used, counted }: &LinkUse<'_>) -> Verdict {
+    let (share, unit) = (used.share, counted.unit());
+    let limit = unit.rate_in_words(used.limit);
+    let carries = match usage::as_told(share) {
+        1.0 => format!("all of its {limit}"),
+        _ => format!("{} of its {limit}", unit.rate_in_words(used.rate)),
+    };
+    let what = format!("sum over the volumes behind {link}, against its limit");
+    let mut figures = vec![evidence(what, used.rate, unit, Some(used.limit))];
+    let mut lasts = String::new();
+    if used.burst() {
+        lasts = format!(" while its credits last; {} is what lasts", unit.rate_in_words(used.lasts));
+        figures.push(evidence(format!("what lasts of {link}"), used.lasts, unit, Some(used.rate)));
+    }
+    let sentence = format!(
+        "the link `{link}` that the volumes share carries {carries}{lasts}: more volumes behind it add nothing"
+    );
+    let sure = if share >= REACHED { Sure::Certain } else { Sure::Possible };
+    Verdict::new(VerdictKind::InstanceLimit, sure, share, sentence, figures)
 }
 
 fn by_report(case: &Case<'_>) -> Option<Verdict> {
@@ -87,27 +77,23 @@ fn by_report(case: &Case<'_>) -> Option<Verdict> {
         longest.stretch()
     );
     let figures = longest.evidence("instance's");
-    Some(Verdict::new(VerdictKind::InstanceLimit, 0.9, longest.share, sentence, figures))
+    Some(Verdict::new(VerdictKind::InstanceLimit, Sure::Certain, longest.share, sentence, figures))
 }
 
 /// By the network interface of remote members.
 fn by_interface(case: &Case<'_>, (name, share): &(String, f64)) -> Option<Verdict> {
-    if *share < INTERFACE_FULL {
-        return None;
-    }
     let carried = case.median(|trial| {
-        let observed = trial.observed.as_ref()?;
-        let used = observed.network.iter().find(|used| used.interface == *name)?;
+        let network = &trial.observed.as_ref()?.network;
+        let used = network.iter().find(|used| used.interface == *name)?;
         Some(used.sent.max(used.received) as f64 / trial.elapsed.as_secs_f64())
     })?;
     let own = case.median(|trial| {
-        let each = trial.members.iter().map(|member| member.ops.counts());
         // The interface's busier direction carries one of them.
-        let (read, written) =
-            each.fold((0, 0), |sum, count| (sum.0 + count.read.bytes, sum.1 + count.write.bytes));
+        let bytes = |of: fn(&MemberSamples) -> u64| trial.members.iter().map(of).sum::<u64>();
+        let (read, written) = (bytes(|m| m.ops.read.count.bytes), bytes(|m| m.ops.write.count.bytes));
         Some(read.max(written) as f64 / trial.elapsed.as_secs_f64())
     })?;
-    if own < OWN * carried {
+    if !INTERFACE.holds(*share) || !OWN.holds(own / carried) {
         return None;
     }
     let sentence = format!(
@@ -115,22 +101,6 @@ fn by_interface(case: &Case<'_>, (name, share): &(String, f64)) -> Option<Verdic
         Unit::BytesPerSecond.rate_in_words(carried),
         Unit::BytesPerSecond.rate_in_words(carried / share)
     );
-    let mut figures = vec![
-        share_is(format!("share of {name}'s speed"), *share, INTERFACE_FULL),
-        share_is("the load's own share of what it carries", (own / carried).min(1.0), OWN),
-    ];
-    figures.extend(tcp_figures(case));
-    Some(Verdict::new(VerdictKind::InstanceLimit, 0.85, share.min(1.0), sentence, figures))
-}
-
-/// What TCP says of the way: segments sent again, and the round trip of the busiest connection.
-fn tcp_figures(case: &Case<'_>) -> Vec<Evidence> {
-    let of = |value: fn(&TcpUse) -> Option<f64>| {
-        case.median(|trial| value(trial.observed.as_ref()?.tcp.as_ref()?))
-    };
-    let again = of(|tcp| (tcp.sent > 0).then(|| tcp.sent_again as f64 / tcp.sent as f64));
-    let round_trip = of(|tcp| Some(tcp.connections.first()?.round_trip?.0 as f64));
-    let again = again.map(|share| evidence("segments that TCP sent again, of all", share, Unit::Share, None));
-    let what = "round trip of the connection that moved most";
-    again.into_iter().chain(round_trip.map(|time| evidence(what, time, Unit::Nanoseconds, None))).collect()
+    let figures = vec![INTERFACE.figure(*share), OWN.figure((own / carried).min(1.0))];
+    Some(Verdict::new(VerdictKind::InstanceLimit, Sure::Likely, share.min(1.0), sentence, figures))
 }

@@ -12,105 +12,73 @@ use crate::evidence::{Check, Unit, evidence};
 use crate::facts::case::{Case, part};
 use crate::facts::standing::{AT_DEVICES, BUSY};
 use crate::facts::{Facts, standing};
-use crate::judged::{Absent, Judged, Verdict, VerdictKind};
-use ebbtide_model::samples::{GroupMemory, MemoryUse, TrialSamples};
-use ebbtide_model::units::{Bytes, Nanos, format_iops};
+use crate::judged::{Absent, Judged, Sure, Verdict, VerdictKind};
+use ebbtide_model::samples::{GroupMemory, TrialSamples};
+use ebbtide_model::units::{Bytes, format_iops};
 
-/// Share of the time that the one operation in flight must have waited for memory: as much as of stolen time, from which on
-/// latencies are visibly longer.
-pub const ALONE: f64 = 0.10;
-/// Share of the time in which somebody waited for memory and nobody ran, with several in flight: most of it, since the others
-/// may have been at the disk.
-pub const SEVERAL: f64 = 0.50;
-
-/// Median over the trials of a share of their time.
-fn share(case: &Case<'_>, of: impl Fn(&MemoryUse) -> Option<Nanos>) -> Option<f64> {
-    case.median(|trial| Some(part(trial, of(trial.observed.as_ref()?.memory.as_ref()?)?)))
-}
+/// What is looked at, each with its edge.
+#[rustfmt::skip]
+pub(super) const CHECKS: &[Check] = &[ONE, MANY];
+// As much as of stolen time.
+#[rustfmt::skip]
+const ONE: Check = Check::at_least("one in flight: share of the time that the load's group waited for memory (PSI)", 0.10, Unit::Share, "latencies are visibly longer");
+#[rustfmt::skip]
+const MANY: Check = Check::at_least("several: share of the time in which it waited and nobody ran (PSI full)", 0.50, Unit::Share, "the others may have been at the disk");
 
 /// Median over the trials of what `of` makes of the control group.
 fn group(case: &Case<'_>, of: impl Fn(&TrialSamples, &GroupMemory) -> Option<f64>) -> Option<f64> {
     case.median(|trial| of(trial, trial.observed.as_ref()?.memory?.group.as_ref()?))
 }
 
-/// What is looked at, each with its edge.
-#[rustfmt::skip]
-pub(super) const CHECKS: &[Check] = &[ONE, MANY];
-#[rustfmt::skip]
-const ONE: Check = Check::at_least("one in flight: share of the time that the load's group waited for memory (PSI)", ALONE, Unit::Share, "latencies are visibly longer");
-#[rustfmt::skip]
-const MANY: Check = Check::at_least("several: share of the time in which it waited and nobody ran (PSI full)", SEVERAL, Unit::Share, "the others may have been at the disk");
-
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
-    facts.yield_to_limits("the members are at their limits, whatever waits for memory")?;
-    facts.yield_to_set_rate("waits for memory do not make a rate even")?;
     if case.workload.direct {
         return Err(Absent::because("direct I/O needs no pages of the page cache"));
     }
-    let host = share(case, |memory| memory.pressure_some);
-    let some = share(case, |memory| memory.group?.pressure_some);
-    let full = share(case, |memory| memory.group?.pressure_full);
-    let Some((some, full)) = some.map(|some| (some, full.unwrap_or(some))) else {
-        let why = match host {
-            Some(_) => {
-                "the load has no control group of its own, so the waits for memory may be another process's"
-            }
-            None => "nobody counted for how long tasks waited for memory",
-        };
-        let what = "share of the time that somebody of the host waited for memory (PSI)";
-        return Err(Absent::because(why).seen_where_known(what, host, Unit::Share, ALONE));
-    };
+    let some = group(case, |trial, group| Some(part(trial, group.pressure_some?)));
+    let some = some.ok_or_else(|| {
+        Absent::because("nobody counted for how long the load's own control group waited for memory")
+    })?;
+    let full = group(case, |trial, group| Some(part(trial, group.pressure_full?))).unwrap_or(some);
     let alone = case.in_flight() <= 1;
     let (check, seen) = if alone { (ONE, some) } else { (MANY, full) };
-    let needed = check.edge;
-    let waited = check.require(seen, "the load hardly waited for memory")?;
+    let mut figures = vec![check.require(seen, "the load hardly waited for memory")?];
     let elsewhere = elsewhere(case, facts)?;
-    let others = group(case, |_, group| group.others.map(f64::from)).unwrap_or(f64::INFINITY);
     // Another process of the group may be the one that waits: then what the load did otherwise must leave room for it.
-    let room = elsewhere.map(|elsewhere| (1.0 - elsewhere).max(0.0));
-    if others > 0.0 && room.is_none_or(|room| room < needed) {
+    let others = group(case, |_, group| group.others.map(f64::from)).unwrap_or(f64::INFINITY) > 0.0;
+    let room = elsewhere.map_or(0.0, |elsewhere| 1.0 - elsewhere);
+    if others && !check.holds(room) {
         let why = "another process in the load's control group may be what waited for memory";
         let what = "share of the time in which an operation was neither at the devices nor in user code";
-        return Err(Absent::because(why).seen_where_known(what, room, Unit::Share, needed));
+        return Err(Absent::because(why).seen(what, room, Unit::Share, check.edge));
     }
     // Others use the devices too: where the group is the load alone, its own counter is the better one.
-    let waits = if others > 0.0 { seen.min(room.unwrap_or(1.0)) } else { seen };
-    let mut figures = vec![waited];
+    let waits = if others { seen.min(room) } else { seen };
     figures.extend(standing::waits(case));
     let limit = group(case, |_, group| group.limit.map(|limit| limit.0 as f64));
     let met = group(case, |trial, group| Some(group.met? as f64 / trial.elapsed.as_secs_f64()));
-    let came_back = case.median(|trial| {
-        Some(trial.observed.as_ref()?.memory?.refaulted?.0 as f64 / trial.elapsed.as_secs_f64())
-    });
     figures
         .extend(limit.map(|limit| evidence("memory limit of the control group", limit, Unit::Bytes, None)));
     figures.extend(met.map(|met| evidence("times that a limit was met", met, Unit::PerSecond, None)));
-    figures.extend(came_back.map(|rate| {
-        let what = "pages of files that came back after they were given up, of all of the host";
-        evidence(what, rate, Unit::BytesPerSecond, None)
-    }));
-    for (who, cores) in facts.users.iter().filter(|(who, _)| who.starts_with("kswapd")) {
-        figures.push(evidence(format!("processor time of {who}, of one core"), *cores, Unit::Share, None));
-    }
-    let who = if others > 0.0 {
-        "a task of the load's control group, in which other processes are too,"
-    } else {
-        "the load"
+    let who = match others {
+        true => "a task of the load's control group, in which other processes are too,",
+        false => "the load",
     };
-    let at_limit = limit.zip(met.filter(|met| *met >= 1.0)).map_or_else(String::new, |(limit, met)| {
-        let (limit, met) = (Bytes(limit as u64), format_iops(met));
-        format!(" (the group's limit of {limit} was met {met} times a second)")
-    });
-    let change = if at_limit.is_empty() { "more memory" } else { "a higher limit" };
+    let (at_limit, change) = match limit.zip(met.filter(|met| *met >= 1.0)) {
+        None => (String::new(), "more memory"),
+        Some((limit, met)) => {
+            let (limit, met) = (Bytes(limit as u64), format_iops(met));
+            (format!(" (the group's limit of {limit} was met {met} times a second)"), "a higher limit")
+        }
+    };
     let sentence = format!(
         "{who} spends {:.0}% of the time waiting for free memory, not for the disk{at_limit}: {change}, a smaller working set or \
              direct I/O would help",
         seen * 100.0
     );
     // What a thread waits for a processor meanwhile is not memory's.
-    let waited = facts.waited.unwrap_or(0.0);
-    let confidence = if alone && others <= 0.0 { 0.9 } else { 0.7 };
-    Ok(Verdict::new(VerdictKind::Memory, confidence, waits * (1.0 - waited), sentence, figures))
+    let explains = waits * (1.0 - facts.waited.unwrap_or(0.0));
+    let sure = if alone && !others { Sure::Certain } else { Sure::Possible };
+    Ok(Verdict::new(VerdictKind::Memory, sure, explains, sentence, figures))
 }
 
 /// Share of an operation's time that is known to be something else than waiting for memory: at the devices, where it reads, or in

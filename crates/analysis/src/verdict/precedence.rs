@@ -1,4 +1,4 @@
-//! The rules and the one table of their precedence: which comes first among equals, to which others each yields, and which keep
+//! The rules and the one table of their precedence: which comes first among equals, to what each yields, and which keep
 //! only what another cause leaves to explain.
 
 use super::{
@@ -13,13 +13,33 @@ use crate::judged::VerdictKind::{self, *};
 use crate::judged::{Absent, Judged, RuledOut, Verdict};
 use crate::resources::{self, Lasting, Row};
 
+/// What keeps a rule from being judged at all.
+#[derive(Debug, Clone, Copy)]
+enum At {
+    /// The working members are at their own limits.
+    Volumes,
+    /// The same, or at limits that a control group sets them.
+    Limits,
+    /// The rate looks like one that somebody set.
+    SetRate,
+    /// A load thread has little time left.
+    BusyThread,
+    /// Something is asserted of what serves the operations.
+    WhatServes,
+}
+
 /// One cause that may limit a design.
 pub struct Rule {
     kind: VerdictKind,
     judge: fn(&Case<'_>, &Facts<'_>) -> Judged,
     checks: &'static [Check],
-    /// Causes that are judged first, because this one may yield to them.
+    /// States in which something else is what operations wait for.
+    not_at: &'static [At],
+    /// Causes that keep this one from being asserted.
     yields_to: &'static [VerdictKind],
+    /// Causes that are judged first, because the rule asks for them: it yields to them in a part of the cases only, or takes from its share what they
+    /// explain.
+    asks_for: &'static [VerdictKind],
     /// Causes behind this one, which keeps only what they leave to explain.
     left_by: &'static [VerdictKind],
 }
@@ -40,15 +60,42 @@ impl Rule {
         judge: fn(&Case<'_>, &Facts<'_>) -> Judged,
         checks: &'static [Check],
     ) -> Rule {
-        Rule { kind, judge, checks, yields_to: &[], left_by: &[] }
+        Rule { kind, judge, checks, not_at: &[], yields_to: &[], asks_for: &[], left_by: &[] }
+    }
+
+    const fn not_at(self, not_at: &'static [At]) -> Rule {
+        Rule { not_at, ..self }
     }
 
     const fn yields_to(self, yields_to: &'static [VerdictKind]) -> Rule {
         Rule { yields_to, ..self }
     }
 
+    const fn asks_for(self, asks_for: &'static [VerdictKind]) -> Rule {
+        Rule { asks_for, ..self }
+    }
+
     const fn left_by(self, left_by: &'static [VerdictKind]) -> Rule {
         Rule { left_by, ..self }
+    }
+
+    /// The causes that are judged first.
+    fn earlier(&self) -> impl Iterator<Item = &VerdictKind> {
+        let serves = self.not_at.iter().any(|at| matches!(at, At::WhatServes));
+        self.yields_to.iter().chain(self.asks_for).chain(WHAT_SERVES.iter().filter(move |_| serves))
+    }
+
+    /// Whether it is judged at all, after those that are judged first.
+    fn is_judged(&self, facts: &Facts<'_>) -> Result<(), Absent> {
+        const WHY: &str = "that is what operations wait for";
+        self.not_at.iter().try_for_each(|at| match at {
+            At::Volumes => facts.yield_to_volumes(WHY),
+            At::Limits => facts.yield_to_limits(WHY),
+            At::SetRate => facts.yield_to_set_rate(WHY),
+            At::BusyThread => facts.yield_to_a_busy_thread(),
+            At::WhatServes => facts.yield_to_what_serves(WHY),
+        })?;
+        self.yields_to.iter().try_for_each(|kind| facts.yield_to(*kind, WHY))
     }
 }
 
@@ -61,43 +108,48 @@ const BEHIND_A_LIMIT: &[VerdictKind] = &[Burst, WriteCache, RequestSize, Partial
 /// Of memory that is freed by the thread that needs it, this thread's processor time and its wait for durability keep what is left.
 static RULES: [Rule; 21] = [
     Rule::of(Cache, cache::judge, cache::CHECKS),
-    Rule::of(Member, member::judge, member::CHECKS).yields_to(&[Background, PartialStripe]),
-    Rule::of(Burst, burst::judge, burst::CHECKS).yields_to(&[Background, WriteCache]),
+    Rule::of(Member, member::judge, member::CHECKS)
+        .not_at(&[At::Limits])
+        .yields_to(&[PartialStripe])
+        .asks_for(&[Background]),
+    Rule::of(Burst, burst::judge, burst::CHECKS).yields_to(&[WriteCache]).asks_for(&[Background]),
     Rule::of(WriteCache, write_cache::judge, write_cache::CHECKS).yields_to(&[Cache, Background]),
-    Rule::of(DeviceWaves, device_waves::judge, device_waves::CHECKS).yields_to(&[
-        Burst,
-        WriteCache,
-        Background,
-        RateLimit,
-        Cpu,
-        InstanceLimit,
-        Member,
-    ]),
-    Rule::of(Background, background::judge, background::CHECKS).yields_to(&[InstanceLimit]),
-    Rule::of(IdleCopies, idle_copies::judge, idle_copies::CHECKS).yields_to(&[Cpu, InstanceLimit]),
-    Rule::of(RateLimit, rate_limit::judge, rate_limit::CHECKS).yields_to(&[Member]).left_by(BEHIND_A_LIMIT),
+    Rule::of(DeviceWaves, device_waves::judge, device_waves::CHECKS)
+        .not_at(&[At::Limits, At::WhatServes])
+        .yields_to(&[Burst, WriteCache]),
+    Rule::of(Background, background::judge, background::CHECKS).asks_for(&[InstanceLimit]),
+    Rule::of(IdleCopies, idle_copies::judge, idle_copies::CHECKS)
+        .yields_to(&[SharedDevice, Cpu])
+        .asks_for(&[InstanceLimit]),
+    Rule::of(RateLimit, rate_limit::judge, rate_limit::CHECKS)
+        .not_at(&[At::Volumes])
+        .asks_for(&[Member])
+        .left_by(BEHIND_A_LIMIT),
     Rule::of(VolumeLimit, volume_limit::judge, volume_limit::CHECKS)
-        .yields_to(&[QueueLimit, RateLimit, Cpu, InstanceLimit, Member, Background, Readahead])
+        .asks_for(&[QueueLimit, RateLimit, Cpu, InstanceLimit, Member, Background, Readahead])
         .left_by(BEHIND_A_LIMIT),
     Rule::of(InstanceLimit, instance_limit::judge, instance_limit::CHECKS)
         .left_by(&[PartialStripe, IdleCopies]),
-    Rule::of(Cpu, cpu::judge, cpu::CHECKS).yields_to(&[Readahead]).left_by(&[Memory]),
-    Rule::of(Memory, memory::judge, memory::CHECKS),
-    Rule::of(RemoteQueue, remote::judge, remote::CHECKS).yields_to(&[Cpu]),
-    Rule::of(SyncWrites, sync_writes::judge, sync_writes::CHECKS).yields_to(&[Background]).left_by(&[Memory]),
-    Rule::of(QueueLimit, queue_limit::judge, queue_limit::CHECKS).yields_to(WHAT_SERVES),
-    Rule::of(Concurrency, concurrency::judge, concurrency::CHECKS).yields_to(&[
-        SyncWrites,
-        RemoteQueue,
-        InstanceLimit,
-        Member,
-        Cpu,
-        Background,
-        PartialStripe,
-    ]),
-    Rule::of(FirstTouch, first_touch::judge, first_touch::CHECKS).yields_to(&[InstanceLimit]),
+    Rule::of(Cpu, cpu::judge, cpu::CHECKS)
+        .not_at(&[At::Limits, At::SetRate])
+        .asks_for(&[Readahead])
+        .left_by(&[Memory]),
+    Rule::of(Memory, memory::judge, memory::CHECKS).not_at(&[At::Limits, At::SetRate]),
+    Rule::of(RemoteQueue, remote::judge, remote::CHECKS).not_at(&[At::Limits, At::SetRate]).yields_to(&[Cpu]),
+    Rule::of(SyncWrites, sync_writes::judge, sync_writes::CHECKS)
+        .not_at(&[At::Limits, At::SetRate])
+        .asks_for(&[Background])
+        .left_by(&[Memory]),
+    Rule::of(QueueLimit, queue_limit::judge, queue_limit::CHECKS).not_at(&[At::Limits, At::WhatServes]),
+    Rule::of(Concurrency, concurrency::judge, concurrency::CHECKS)
+        .not_at(&[At::Limits, At::BusyThread])
+        .yields_to(&[SyncWrites, RemoteQueue])
+        .asks_for(&[InstanceLimit, Member, Cpu, Background, PartialStripe]),
+    Rule::of(FirstTouch, first_touch::judge, first_touch::CHECKS).asks_for(&[InstanceLimit]),
     Rule::of(RequestSize, request_size::judge, request_size::CHECKS),
-    Rule::of(PartialStripe, partial_stripe::judge, partial_stripe::CHECKS).yields_to(&[Background]),
+    Rule::of(PartialStripe, partial_stripe::judge, partial_stripe::CHECKS)
+        .not_at(&[At::BusyThread])
+        .yields_to(&[Background]),
     Rule::of(Readahead, readahead::judge, readahead::CHECKS),
     Rule::of(SharedDevice, shared_device::judge, shared_device::CHECKS),
 ];
@@ -145,15 +197,15 @@ pub fn judge(case: &Case<'_>) -> Judgement {
     Judgement { verdicts, ruled_out, resources, lasting: resources::lasting(case) }
 }
 
-/// Judges a rule after those to which it may yield.
+/// Judges a rule after those that are judged first.
 fn settle(rule: &Rule, case: &Case<'_>, facts: &mut Facts<'_>) {
     if facts.judged.contains_key(&rule.kind) {
         return;
     }
-    for earlier in RULES.iter().filter(|earlier| rule.yields_to.contains(&earlier.kind)) {
-        settle(earlier, case, facts);
+    for kind in rule.earlier() {
+        RULES.iter().filter(|earlier| earlier.kind == *kind).for_each(|earlier| settle(earlier, case, facts));
     }
-    let judged = (rule.judge)(case, facts);
+    let judged = rule.is_judged(facts).and_then(|()| (rule.judge)(case, facts));
     facts.judged.insert(rule.kind, judged);
 }
 
@@ -171,7 +223,7 @@ mod tests {
         fn follow(kind: VerdictKind, path: &mut Vec<VerdictKind>) {
             assert!(!path.contains(&kind), "{kind:?} yields to itself: {path:?}");
             path.push(kind);
-            rule(kind).yields_to.iter().for_each(|earlier| follow(*earlier, path));
+            rule(kind).earlier().for_each(|earlier| follow(*earlier, path));
             path.pop();
         }
         let judged = VerdictKind::VARIANTS.iter().filter(|kind| **kind != Unknown);

@@ -6,22 +6,17 @@
 //! keeps a disk busy for most of its time that could serve several, so that only one that always is has no time to spare. A window that is a small part of each
 //! operation also has the reader ask that often, which may take all of its time.
 
-use crate::evidence::{Check, Unit, evidence, share_is};
+use crate::evidence::{Check, Unit, evidence};
 use crate::facts::case::Case;
 use crate::facts::moved::HIT_SHARE;
 use crate::facts::served::served;
 use crate::facts::standing::BUSY;
 use crate::facts::{Facts, moved};
-use crate::judged::{Absent, Judged, Verdict, VerdictKind};
+use crate::judged::{Absent, Judged, Sure, Verdict, VerdictKind};
 use ebbtide_model::plan::build::Geometry;
-use ebbtide_model::samples::TrialSamples;
 use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::{Access, Mix};
 
-/// Share of a load thread's time from which on the reader, not the disks, is the slow part.
-const READER_BUSY: f64 = 0.80;
-/// Share of the time in which a disk or the reader works below which it is something else that the reader waits for.
-const ACCOUNTED: f64 = 0.50;
 /// Windows that make up one operation from which on asking for them is what the reader does.
 const WINDOWS: f64 = 4.0;
 /// Window that keeps a single network volume at work: at 1 ms and 250 MB/s, 250 KB are in flight.
@@ -29,13 +24,13 @@ const SINGLE_WINDOW: u64 = 256 * Bytes::KIB;
 
 /// What is looked at, each with its edge.
 #[rustfmt::skip]
-pub(super) const CHECKS: &[Check] = &[
-    Check::below("busy share of the disks, with a window smaller than a stripe", BUSY, Unit::Share, "one that always is busy has no time to spare"),
-    Check::below("share of the time that the reader ran or waited to", READER_BUSY, Unit::Share, "otherwise the reader is the slow part"),
-    AT_WORK,
-];
+pub(super) const CHECKS: &[Check] = &[IDLE, READER, AT_WORK];
 #[rustfmt::skip]
-const AT_WORK: Check = Check::at_least("share of the time in which a disk or the reader works", ACCOUNTED, Unit::Share, "otherwise the reader waits for something else");
+const IDLE: Check = Check::below("busy share of the disks, with a window smaller than a stripe", BUSY, Unit::Share, "one that always is busy has no time to spare");
+#[rustfmt::skip]
+const READER: Check = Check::below("share of the time that the reader ran or waited to", 0.80, Unit::Share, "otherwise the reader is the slow part");
+#[rustfmt::skip]
+const AT_WORK: Check = Check::at_least("share of the time in which a disk or the reader works", 0.50, Unit::Share, "otherwise the reader waits for something else");
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let workload = case.workload;
@@ -53,39 +48,37 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         let tops = tops.filter_map(|top| observed.devices.get(*top)?.readahead);
         tops.map(|b| b.0).min().map(|b| b as f64)
     });
-    // Busy shares of the disks together, and how many they are.
-    let disks = |t: &TrialSamples| {
-        let disks = moved::disks(t)?;
-        let busy: f64 = disks.iter().map(|disk| disk.total.busy.as_secs_f64()).sum();
-        (!disks.is_empty()).then(|| (busy / t.elapsed.as_secs_f64(), disks.len() as f64))
-    };
-    let busy = case.median(|t| disks(t).map(|(busy, number)| busy / number));
-    let at_disks = case.median(|t| disks(t).map(|(busy, _)| busy));
-    // A cache that answers leaves the disks idle too, and so does a reader with no time left.
+    // Busy shares of the disks together, and their mean.
+    let all_busy = case.median(|t| {
+        let busy = moved::disks(t)?.iter().map(|disk| disk.total.busy.as_secs_f64()).sum::<f64>();
+        Some(busy / t.elapsed.as_secs_f64())
+    });
+    let busy = case.median(|t| {
+        let disks = moved::disks(t).filter(|disks| !disks.is_empty())?;
+        let busy = disks.iter().map(|disk| disk.total.busy.as_secs_f64()).sum::<f64>();
+        Some(busy / t.elapsed.as_secs_f64() / disks.len() as f64)
+    });
+    // A cache that answers leaves the disks idle too.
     let from_disk = case.median(|t| {
         let m = moved::moved(t)?;
         (m.asked.read > 0).then(|| m.moved.read as f64 / m.asked.read as f64)
     });
-    let reader = facts.pressed;
-    let missed = 1.0 - HIT_SHARE;
-    let (Some(window), Some((busy, at_disks)), Some(from_disk)) = (window, busy.zip(at_disks), from_disk)
-    else {
-        return Err(Absent::because("the disks or their readahead were not observed"));
-    };
-    let needed_bytes = needed as f64;
-    let asks = window > 0.0 && case.workload.mean_bs() >= WINDOWS * window;
-    let reader_busy = !asks && reader.is_some_and(|share| share >= READER_BUSY);
-    if window >= needed_bytes || busy >= BUSY || from_disk < missed || reader_busy {
-        let why = "the window is large enough, the disks had no time to spare, or the reader had none";
-        let below = ", which would have to be below";
-        let of_reader = format!("share of the time that the least idle load thread ran or waited to{below}");
+    let unseen = || Absent::because("the disks or their readahead were not observed");
+    let ((window, busy), from_disk) = window.zip(busy).zip(from_disk).ok_or_else(unseen)?;
+    let of_window = |what: &str| evidence(what, window, Unit::Bytes, Some(needed as f64));
+    if window >= needed as f64 || from_disk < 1.0 - HIT_SHARE {
+        let why = "the window is large enough, or a cache answered";
+        let what = "share of the bytes read that came from the disks";
         return Err(Absent::because(why)
-            .seen(format!("readahead window{below}"), window, Unit::Bytes, needed_bytes)
-            .seen(format!("busy share of the disks{below}"), busy, Unit::Share, BUSY)
-            .seen("share of the bytes read that came from the disks", from_disk, Unit::Share, missed)
-            .seen_where_known(of_reader, reader, Unit::Share, READER_BUSY));
+            .with([of_window("readahead window, which would have to be below")])
+            .seen(what, from_disk, Unit::Share, 1.0 - HIT_SHARE));
     }
-    let accounted = at_disks + reader.unwrap_or(0.0);
+    let idle = IDLE.require(busy, "the disks had no time to spare")?;
+    let reader = facts.pressed.unwrap_or(0.0);
+    if window <= 0.0 || case.workload.mean_bs() < WINDOWS * window {
+        READER.require(reader, "the reader had no time to spare")?;
+    }
+    let accounted = all_busy.unwrap_or(0.0) + reader;
     AT_WORK.require(accounted, "the reader waits for something else than the disks")?;
     let sentence = format!(
         "readahead of {} does not cover {}: the disks are busy {:.0}% of the time while the reader waits",
@@ -93,10 +86,6 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         Bytes(needed),
         busy * 100.0
     );
-    let what = "readahead window, against what keeps every disk busy";
-    let figures = vec![
-        evidence(what, window, Unit::Bytes, Some(needed_bytes)),
-        share_is("busy share of the disks", busy, BUSY),
-    ];
-    Ok(Verdict::new(VerdictKind::Readahead, 0.75, 1.0 - busy, sentence, figures))
+    let figures = vec![of_window("readahead window, against what keeps every disk busy"), idle];
+    Ok(Verdict::new(VerdictKind::Readahead, Sure::Likely, 1.0 - busy, sentence, figures))
 }

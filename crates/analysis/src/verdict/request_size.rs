@@ -6,32 +6,29 @@
 //! about as large as the device's largest, requests are split: each part pays the latency and counts as an operation.
 
 use crate::estimate::median;
-use crate::evidence::{Check, Unit, evidence, share_is};
+use crate::evidence::{Check, Unit, evidence};
 use crate::facts::case::Case;
 use crate::facts::usage::{LimitUse, NEAR, Use};
 use crate::facts::{Facts, durable, moved, standing};
-use crate::judged::{Absent, Judged, Verdict, VerdictKind};
-use ebbtide_model::samples::{DeviceObservation, DiskUse, LeastMost, TrialSamples};
+use crate::judged::{Absent, Judged, Sure, Verdict, VerdictKind};
+use ebbtide_model::samples::{DeviceObservation, TrialSamples};
 use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::Access;
 
-/// Use of the limit of bytes below which it is out of reach for want of request size.
-pub const BYTES_UNUSED: f64 = 0.50;
-/// Requests at the disks for each one asked from which on they are being split.
-pub const SPLIT: f64 = 1.5;
-/// How near to the disk's largest the split requests are.
-const AT_LARGEST: f64 = 0.8;
 /// Asked and moved bytes must agree this well for the counts to be about the same requests.
 const SAME_BYTES: f64 = 0.10;
 
 /// What is looked at, each with its edge.
 #[rustfmt::skip]
-pub(super) const CHECKS: &[Check] = &[
-    Check::at_least("use of the limit of operations, of sequential access", NEAR, Unit::Share, "they are used up"),
-    Check::below("and use of the limit of bytes", BYTES_UNUSED, Unit::Share, "twice the size moves twice as much"),
-    Check::at_least("or: requests at the devices for each one asked", SPLIT, Unit::Requests, "most are cut"),
-    Check::at_least("and their size, of the largest that the device takes", AT_LARGEST, Unit::Share, "that is what cuts them"),
-];
+pub(super) const CHECKS: &[Check] = &[OPERATIONS, BYTES_UNUSED, SPLIT, AT_LARGEST];
+#[rustfmt::skip]
+const OPERATIONS: Check = Check::at_least("use of the limit of operations, of sequential access", NEAR, Unit::Share, "they are used up");
+#[rustfmt::skip]
+const BYTES_UNUSED: Check = Check::below("and use of the limit of bytes", 0.50, Unit::Share, "twice the size moves twice as much");
+#[rustfmt::skip]
+const SPLIT: Check = Check::at_least("or: requests at the devices for each one asked", 1.5, Unit::Requests, "most are cut");
+#[rustfmt::skip]
+const AT_LARGEST: Check = Check::at_least("and their size, of the largest that the device takes", 0.8, Unit::Share, "that is what cuts them");
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     // A log is written as it comes: what one write at a time waits for is that it is durable.
@@ -39,43 +36,24 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         let why = "each write is made durable before the next begins, whatever its size";
         return Err(Absent::because(why));
     }
-    too_small(case, facts).or_else(|| split(case)).ok_or_else(|| absent(case, facts))
-}
-
-fn absent(case: &Case<'_>, facts: &Facts<'_>) -> Absent {
-    let (iops, bytes) = limits_used(facts).unzip();
-    let absent = match case.workload.access {
-        Access::Sequential => Absent::because("requests are neither too small for the limits nor split")
-            .seen_where_known("use of the limit of operations", iops, Unit::Share, NEAR)
-            .seen_where_known(
-                "use of the limit of bytes, which would have to be below",
-                bytes,
-                Unit::Share,
-                BYTES_UNUSED,
-            ),
-        _ => Absent::because(
-            "random requests are as small as they are asked for, and not split by what takes no larger ones",
-        ),
-    };
-    let [disks, members] = [at_disks, at_members]
-        .map(|at: fn(&TrialSamples) -> Option<Pieces>| case.median(|t| Some(at(t)?.each)));
-    absent
-        .seen_where_known(
-            "requests at the disks for each request of the workload",
-            disks,
-            Unit::Requests,
-            SPLIT,
-        )
-        .seen_where_known(
-            "requests at the members' devices for each request of the workload",
-            members,
-            Unit::Requests,
-            SPLIT,
-        )
+    let (used, places) = (limits_used(case, facts), pieces(case));
+    let found = used.and_then(|(iops, bytes)| too_small(case, iops, bytes));
+    found.or_else(|| places.iter().find_map(|(whose, pieces)| split(whose, *pieces))).ok_or_else(|| {
+        let used = used.map(|(iops, bytes)| [OPERATIONS.missed(iops), BYTES_UNUSED.missed(bytes)]);
+        let split = places.iter().map(|(whose, (each, ..))| {
+            let what = format!("requests at {whose} for each request of the workload");
+            evidence(what, *each, Unit::Requests, Some(SPLIT.edge))
+        });
+        let figures: Vec<_> = used.into_iter().flatten().chain(split).collect();
+        Absent::because("requests are neither too small for the limits nor split").with(figures)
+    })
 }
 
 /// Use of the limits of operations and of bytes, where both are known of every working member.
-fn limits_used(facts: &Facts<'_>) -> Option<(f64, f64)> {
+fn limits_used(case: &Case<'_>, facts: &Facts<'_>) -> Option<(f64, f64)> {
+    if case.workload.access != Access::Sequential || case.workload.split.is_some() {
+        return None;
+    }
     let weighted = |of: fn(&Use) -> Option<LimitUse>| {
         median(facts.stretches.iter().flatten().filter_map(|stretch| {
             let mut working = stretch.iter().filter(|m| m.share > 0.0);
@@ -85,10 +63,8 @@ fn limits_used(facts: &Facts<'_>) -> Option<(f64, f64)> {
     weighted(|used| used.iops).zip(weighted(|used| used.bytes))
 }
 
-fn too_small(case: &Case<'_>, facts: &Facts<'_>) -> Option<Verdict> {
-    let (iops, bytes) = limits_used(facts)
-        .filter(|_| case.workload.access == Access::Sequential && case.workload.split.is_none())?;
-    if iops < NEAR || bytes > BYTES_UNUSED {
+fn too_small(case: &Case<'_>, iops: f64, bytes: f64) -> Option<Verdict> {
+    if !OPERATIONS.holds(iops) || !BYTES_UNUSED.holds(bytes) {
         return None;
     }
     let sentence = format!(
@@ -96,84 +72,68 @@ fn too_small(case: &Case<'_>, facts: &Facts<'_>) -> Option<Verdict> {
         case.workload.bs,
         bytes * 100.0
     );
-    let figures = vec![
-        share_is("use of the limit of operations", iops, NEAR),
-        share_is("use of the limit of bytes", bytes, BYTES_UNUSED),
-    ];
-    Some(Verdict::new(VerdictKind::RequestSize, 0.85, (1.0 - bytes) * 0.9, sentence, figures))
+    let figures = vec![OPERATIONS.figure(iops), BYTES_UNUSED.figure(bytes)];
+    // What operations take besides would still be taken.
+    let explains = (1.0 - bytes) * 0.9;
+    Some(Verdict::new(VerdictKind::RequestSize, Sure::Likely, explains, sentence, figures))
 }
 
-/// What became of the requests that were asked, at devices below them.
-#[derive(Debug, Clone, Copy)]
-struct Pieces {
-    /// Requests there for each one asked.
-    each: f64,
-    /// Mean bytes of one.
-    size: f64,
-    /// Bytes of the largest that all of the devices take.
-    largest: Option<f64>,
-}
+/// Requests at devices for each one asked, the mean bytes of one, and those of the largest that all of the devices take.
+type Pieces = (f64, f64, f64);
 
-/// Those at `devices`, where their bytes are those that were asked, `due` times. A mirror's copies are no parts: what counts is
-/// how much smaller than those asked the requests are.
-fn pieces(asked: &moved::Moved, devices: &[&DeviceObservation], due: LeastMost) -> Option<Pieces> {
-    let sum = |of: fn(&DiskUse) -> u64| devices.iter().map(|device| of(&device.total) as f64).sum::<f64>();
-    let (bytes, requests) = (sum(|used| used.bytes.total()), sum(|used| used.ops.total()));
-    let same = bytes >= due.least * (1.0 - SAME_BYTES) && bytes <= due.most * (1.0 + SAME_BYTES);
+/// Those of a trial at `devices`, where their bytes are between these two. A mirror's copies are no parts: what counts is how much smaller than those
+/// asked the requests are.
+fn pieces_at(
+    asked: &moved::Moved,
+    devices: &[&DeviceObservation],
+    (least, most): (f64, f64),
+) -> Option<Pieces> {
+    let bytes: f64 = devices.iter().map(|device| device.total.bytes.total() as f64).sum();
+    let requests: f64 = devices.iter().map(|device| device.total.ops.total() as f64).sum();
+    let same = bytes >= least * (1.0 - SAME_BYTES) && bytes <= most * (1.0 + SAME_BYTES);
     let copies = bytes / asked.asked.total() as f64;
-    let largest = devices.iter().map(|device| device.max_request.map(|bytes| bytes.0)).min()?;
-    (same && asked.asked_ops > 0 && copies > 0.0 && requests > 0.0).then(|| Pieces {
-        each: requests / asked.asked_ops as f64 / copies,
-        size: bytes / requests,
-        largest: largest.map(|bytes| bytes as f64),
-    })
+    let largest = devices.iter().map(|device| device.max_request.map(|bytes| bytes.0)).min()??;
+    (same && asked.asked_ops > 0 && copies > 0.0 && requests > 0.0)
+        .then(|| (requests / asked.asked_ops as f64 / copies, bytes / requests, largest as f64))
 }
 
-/// Those at the disks.
-fn at_disks(trial: &TrialSamples) -> Option<Pieces> {
-    let m = moved::moved(trial)?;
-    let due =
-        LeastMost { least: m.due.read.least + m.due.write.least, most: m.due.read.most + m.due.write.most };
-    pieces(&m, &moved::disks(trial)?, due)
+/// What became of the requests at the disks, and at the devices that the members are: what these split, the disks below may merge again. Not below
+/// an array with smaller chunks, which splits what is longer, whatever the disks take.
+fn pieces(case: &Case<'_>) -> Vec<(&'static str, Pieces)> {
+    let at_disks = |trial: &TrialSamples| {
+        let m = moved::moved(trial)?;
+        let due = (m.due.read.least + m.due.write.least, m.due.read.most + m.due.write.most);
+        pieces_at(&m, &moved::disks(trial)?, due)
+    };
+    let at_members = |trial: &TrialSamples| {
+        let m = moved::moved(trial)?;
+        let asked = m.asked.total() as f64;
+        pieces_at(&m, &standing::tops(trial)?, (asked, asked))
+    };
+    let chunk = case.median(|trial| {
+        let observed = trial.observed.as_ref()?;
+        let arrays = observed.members.iter().flat_map(|member| observed.arrays(member));
+        arrays.filter_map(|array| array.below.join.chunk()).map(|chunk| chunk.0 as f64).reduce(f64::min)
+    });
+    let typical = |at: &dyn Fn(&TrialSamples) -> Option<Pieces>| {
+        let of = |part: fn(Pieces) -> f64| case.median(|trial| at(trial).map(part));
+        Some((of(|p| p.0)?, of(|p| p.1)?, of(|p| p.2)?))
+    };
+    let found = [("the disks", typical(&at_disks)), ("the members' devices", typical(&at_members))];
+    let found = found.into_iter().filter_map(|(whose, pieces)| Some((whose, pieces?)));
+    found.filter(|(_, (.., largest))| chunk.is_none_or(|chunk| chunk > *largest)).collect()
 }
 
-/// Those at the devices that the members are: what these split, the disks below may merge again.
-fn at_members(trial: &TrialSamples) -> Option<Pieces> {
-    let m = moved::moved(trial)?;
-    let asked = m.asked.total() as f64;
-    pieces(&m, &standing::tops(trial)?, LeastMost { least: asked, most: asked })
-}
-
-/// Smallest chunk of an array below the members: what is longer is split by the array, whatever the disks take.
-fn chunk_below(trial: &TrialSamples) -> Option<f64> {
-    let observed = trial.observed.as_ref()?;
-    let arrays = observed.members.iter().flat_map(|member| observed.arrays(member));
-    arrays.filter_map(|array| array.below.join.chunk()).map(|chunk| chunk.0 as f64).reduce(f64::min)
-}
-
-/// Where requests are split, and by how much.
-fn split(case: &Case<'_>) -> Option<Verdict> {
-    split_at(case, at_disks, "the disks").or_else(|| split_at(case, at_members, "the members' devices"))
-}
-
-fn split_at(case: &Case<'_>, at: fn(&TrialSamples) -> Option<Pieces>, whose: &str) -> Option<Verdict> {
-    let typical = |of: fn(Pieces) -> Option<f64>| case.median(|trial| at(trial).and_then(of));
-    let parts = typical(|pieces| Some(pieces.each)).filter(|parts| *parts >= SPLIT)?;
-    let size = typical(|pieces| Some(pieces.size))?;
-    let largest = typical(|pieces| pieces.largest)?;
-    let by_array = case.median(chunk_below).is_some_and(|chunk| chunk <= largest);
-    if size < AT_LARGEST * largest || by_array {
+fn split(whose: &str, (parts, size, largest): Pieces) -> Option<Verdict> {
+    if !SPLIT.holds(parts) || !AT_LARGEST.holds(size / largest) {
         return None;
     }
     let sentence = format!(
         "requests are split: {whose} complete {parts:.1} for each request of the workload, none larger than {} (max_sectors_kb)",
         Bytes(largest as u64)
     );
-    let of_parts = format!("requests at {whose} for each request of the workload");
-    let of_size = format!("bytes of a request at {whose}, against the largest they take");
-    let figures = vec![
-        evidence(of_parts, parts, Unit::Requests, Some(SPLIT)),
-        evidence(of_size, size, Unit::Bytes, Some(largest)),
-    ];
-    Some(Verdict::new(VerdictKind::RequestSize, 0.6, (1.0 - 1.0 / parts) * 0.5, sentence, figures))
+    let figures = vec![SPLIT.figure(parts), AT_LARGEST.figure(size / largest)];
+    // Parts are served beside each other: half of what they are more.
+    let explains = (1.0 - 1.0 / parts) * 0.5;
+    Some(Verdict::new(VerdictKind::RequestSize, Sure::Possible, explains, sentence, figures))
 }

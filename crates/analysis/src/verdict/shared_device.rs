@@ -10,7 +10,7 @@ use crate::evidence::{Check, Unit, evidence};
 use crate::facts::Facts;
 use crate::facts::case::Case;
 use crate::facts::shared::{within, working};
-use crate::judged::{Absent, Judged, Verdict, VerdictKind};
+use crate::judged::{Absent, Judged, Sure, Verdict, VerdictKind};
 
 /// What is looked at, each with its edge.
 #[rustfmt::skip]
@@ -49,5 +49,5 @@ fn verdict(count: usize, sentence: String, what: String, unit: Unit) -> Verdict 
     let k = count as f64;
     let figures = vec![evidence(what, k, unit, Some(1.0))];
     // Separate disks would give up to k times as much.
-    Verdict::new(VerdictKind::SharedDevice, 0.9, 1.0 - 1.0 / k, sentence, figures)
+    Verdict::new(VerdictKind::SharedDevice, Sure::Certain, 1.0 - 1.0 / k, sentence, figures)
 }

@@ -12,7 +12,7 @@ use crate::facts::Facts;
 use crate::facts::case::Case;
 use crate::facts::durable::{self, Parts};
 use crate::facts::rungs::{MoreInFlight, NO_GAIN};
-use crate::judged::{Absent, Judged, Verdict, VerdictKind};
+use crate::judged::{Absent, Judged, Sure, Verdict, VerdictKind};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::units::format_latency;
 
@@ -38,8 +38,6 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         let what = "operations in flight, which would have to be at most";
         return Err(Absent::because(why).seen(what, case.kept(), Unit::Operations, jobs));
     }
-    facts.yield_to_limits("the members are at their limits")?;
-    facts.yield_to_set_rate("its even rate is not that of writes which wait for one another")?;
     // One job waits for nothing but its own write; of several it takes the ladder to tell.
     let more = facts.rungs.as_ref().and_then(|rungs| rungs.more(NO_GAIN));
     let helped = match more {
@@ -62,15 +60,12 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let parts = of(|p| p.whole).zip(of(|p| p.write)).zip(of(|p| p.flush));
     let parts = parts.map(|((whole, write), flush)| Parts { whole, write, flush });
     let mut figures = vec![evidence("time of a write until it is durable", each, Unit::Nanoseconds, None)];
-    let mut sentence = if workload.numjobs == 1 {
-        format!("one synchronous write at a time ({how}): each takes {}", format_latency(each))
-    } else {
-        format!(
-            "each of {} jobs has one synchronous write at a time ({how}), which takes {}",
-            workload.numjobs,
-            format_latency(each)
-        )
+    let who = match workload.numjobs {
+        1 => String::new(),
+        jobs => format!("each of {jobs} jobs has "),
     };
+    let mut sentence =
+        format!("{who}one synchronous write at a time ({how}): each takes {}", format_latency(each));
     if let Some(parts) = parts {
         sentence.push_str(&told(&parts, &mut figures));
     }
@@ -96,8 +91,8 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         None => WHOLE * (1.0 - behind),
     };
     let explains = durable * (1.0 - waited);
-    let confidence = if helped.is_some() { 0.9 } else { 0.75 };
-    Ok(Verdict::new(VerdictKind::SyncWrites, confidence, explains, sentence, figures))
+    let sure = if helped.is_some() { Sure::Certain } else { Sure::Likely };
+    Ok(Verdict::new(VerdictKind::SyncWrites, sure, explains, sentence, figures))
 }
 
 /// The parts in words, with what writes together would take, and as figures.

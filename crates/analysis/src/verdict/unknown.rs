@@ -5,14 +5,15 @@ use crate::facts::Facts;
 use crate::facts::case::Case;
 use crate::facts::served::{SERVED, arrivals, own_limit};
 use crate::facts::standing;
-use crate::judged::{Basis, Verdict, VerdictKind};
+use crate::judged::{Basis, Sure, Verdict, VerdictKind};
 use ebbtide_model::units::format_iops;
 
 /// The verdict that asserts nothing about a cause in the array, with what can be said: above all, whether the workload
 /// limits itself.
 pub(super) fn verdict(case: &Case<'_>, facts: &Facts<'_>) -> Verdict {
     if let Some((sentence, seen)) = own_limit(case) {
-        return Verdict::new(VerdictKind::Unknown, 0.0, 0.0, sentence, vec![seen]).known(Basis::Declared);
+        return Verdict::new(VerdictKind::Unknown, Sure::Not, 0.0, sentence, vec![seen])
+            .known(Basis::Declared);
     }
     let mut figures = standing::waits(case);
     let mut sentence = "nothing that was measured shows what limits this design".to_owned();
@@ -37,6 +38,6 @@ pub(super) fn verdict(case: &Case<'_>, facts: &Facts<'_>) -> Verdict {
             )
         };
     }
-    let verdict = Verdict::new(VerdictKind::Unknown, 0.0, 0.0, sentence, figures);
+    let verdict = Verdict::new(VerdictKind::Unknown, Sure::Not, 0.0, sentence, figures);
     if served { verdict.known(Basis::Declared) } else { verdict }
 }

@@ -8,19 +8,19 @@
 //! fifth of the time, had them from a cache, if the other design knew some as fast: a rate limit that ran out of credits makes
 //! all of them slow at once, and a volume that was slow for a while is not steady.
 
-use crate::MemberShare;
-use crate::evidence::{Evidence, Unit, evidence, share_is};
+use crate::evidence::{Check, Evidence, Unit, evidence, share_is};
 use crate::facts::case::Case;
 use crate::facts::elsewhere::{OfVolume, is_asked, read_latency, shown};
 use crate::facts::moved::HIT_SHARE;
-use crate::judged::{Verdict, VerdictKind};
+use crate::judged::{Sure, Verdict, VerdictKind};
 use crate::members::with_latencies;
 use ebbtide_model::units::{format_iops, format_latency};
 
-/// Rate of a volume here over that of the same volume in the other design.
-pub(super) const FASTER: f64 = 2.0;
-/// The other median over that here. Shorter ways of an arm, from a quarter of a disk, make a read half as long.
-pub(super) const QUICKER: f64 = 5.0;
+#[rustfmt::skip]
+pub(super) const FASTER: Check = Check::at_least("behind the disks: rate of a volume over that of the same volume in another design", 2.0, Unit::Times, "no volume does more with no more in flight");
+// From a quarter of a disk.
+#[rustfmt::skip]
+pub(super) const QUICKER: Check = Check::at_least("and its median latency there over that here", 5.0, Unit::Times, "a shorter way of an arm makes it half at most");
 /// What a miss takes over what a hit takes, so that one can be told from the other.
 const APART: f64 = 3.0;
 /// Share of the other design's reads that must have been as fast as here.
@@ -68,12 +68,12 @@ fn known(case: &Case<'_>) -> Option<Verdict> {
     );
     let what = "median latency of the members' reads, against a miss";
     let figures = vec![evidence(what, latency, Unit::Nanoseconds, Some(fastest_miss))];
-    Some(found(0.9, share, sentence, figures))
+    Some(found(Sure::Certain, share, sentence, figures))
 }
 
-fn found(confidence: f64, share: f64, sentence: String, mut figures: Vec<Evidence>) -> Verdict {
+fn found(sure: Sure, share: f64, sentence: String, mut figures: Vec<Evidence>) -> Verdict {
     figures.push(share_is("share answered by a cache", share, HIT_SHARE));
-    Verdict::new(VerdictKind::Cache, confidence, share, sentence, figures)
+    Verdict::new(VerdictKind::Cache, sure, share, sentence, figures)
 }
 
 /// By another design that has one of the volumes too.
@@ -85,44 +85,31 @@ fn shown_by_another(case: &Case<'_>) -> Option<Verdict> {
         let volumes = case.experiment.designs[*design].layout.volumes();
         volumes.len() < mine.len() && volumes.iter().any(|volume| mine.contains(volume))
     };
-    let here = std::cell::OnceCell::new();
+    let here = shown(case.trials, with_latencies(case.trials));
     (0..case.experiment.designs.len()).filter(larger_parts).find_map(|design| {
         let name = &case.experiment.designs[design].name;
         let others = case.elsewhere.of(design, index);
-        let pairs = case.working().filter_map(|member| {
-            let other = others.iter().find(|o| o.share.name == member.name && o.share.iops > 0.0)?;
-            is_quicker(member, &other.share).then_some((&member.name, other))
-        });
-        pairs.into_iter().find_map(|(member, other)| {
-            let here = here
-                .get_or_init(|| shown(case.trials, with_latencies(case.trials)))
-                .iter()
-                .find(|h| h.share.name == *member)?;
+        here.iter().find_map(|here| {
+            let other = others.iter().find(|o| o.share.name == here.share.name && o.share.iops > 0.0)?;
             compared(case, here, other, name)
         })
     })
 }
 
 /// Whether a volume does so much more here, in so much less time, that only a cache explains it.
-fn is_quicker(here: &MemberShare, other: &MemberShare) -> bool {
-    let figures = (here.lat_p50, other.lat_p50, here.in_flight, other.in_flight);
-    let (Some(fast), Some(slow), Some(in_flight), Some(in_flight_there)) = figures else { return false };
-    here.iops >= other.iops * FASTER && in_flight <= in_flight_there * AS_MANY && slow >= fast * QUICKER
-}
-
 fn compared(case: &Case<'_>, here: &OfVolume, other: &OfVolume, design: &str) -> Option<Verdict> {
-    if !here.holds_its_rate || !other.holds_its_rate {
-        return None;
-    }
-    let (here, reads, other) = (&here.share, &other.reads, &other.share);
+    let (rates, reads) = (here.holds_its_rate && other.holds_its_rate, &other.reads);
+    let (here, other) = (&here.share, &other.share);
     let (fast, slow) = (here.lat_p50?, other.lat_p50?);
     let (in_flight, in_flight_there) = (here.in_flight?, other.in_flight?);
-    let name = &here.name;
+    let fewer = in_flight <= in_flight_there * AS_MANY;
     let apart = between(fast, slow);
-    if reads.share_at_most(apart)? < AS_FAST {
+    let faster = FASTER.holds(here.iops / other.iops) && QUICKER.holds(slow / fast);
+    if !rates || !fewer || !faster || reads.share_at_most(apart)? < AS_FAST {
         return None;
     }
     let share = read_latency(case.trials, None).share_at_most(apart).filter(|share| *share >= HIT_SHARE)?;
+    let name = &here.name;
     let sentence = format!(
         "a cache at the far end of the volumes answered {:.0}% of the reads: {name} does {} operations a second here \
          with {in_flight:.2} in flight, half of them within {}, and in {design} {} with {in_flight_there:.2}, half of \
@@ -139,5 +126,5 @@ fn compared(case: &Case<'_>, here: &OfVolume, other: &OfVolume, design: &str) ->
         evidence(of_rate, here.iops, Unit::OpsPerSecond, Some(other.iops)),
         evidence(of_latency, fast, Unit::Nanoseconds, Some(slow)),
     ];
-    Some(found(0.85, share, sentence, figures))
+    Some(found(Sure::Likely, share, sentence, figures))
 }

@@ -6,19 +6,16 @@
 //! which merged requests do not distort, and by the requests in flight above and below, which split ones do not. What others
 //! do on the disk below only makes either smaller.
 
-use crate::evidence::{Unit, evidence, share_is};
+use crate::evidence::{Check, Unit, evidence};
 use crate::facts::case::Case;
-use crate::judged::{Verdict, VerdictKind};
+use crate::judged::{Sure, Verdict, VerdictKind};
 use ebbtide_model::samples::{DeviceObservation, DiskUse, Encryption, Observation, TrialSamples};
 use ebbtide_model::units::{Bytes, format_throughput};
 
-/// Cores that the workers must use from which on they are what requests wait for: one is full, or several as much.
-pub const WHOLE: f64 = 0.95;
-/// Share of a request's time that it must be in dm-crypt.
-pub const INSIDE: f64 = 0.50;
-/// Names of figures that are told where it is asserted and where it is not.
-pub const CORES: &str = "processor time of dm-crypt's workers, of one core";
-pub const WITHIN: &str = "share of a request's time that it was in dm-crypt";
+#[rustfmt::skip]
+pub const CORES: Check = Check::at_least("or: cores that dm-crypt's workers use", 0.95, Unit::Cores, "one is full, or several as much");
+#[rustfmt::skip]
+pub const INSIDE: Check = Check::at_least("and share of a request's time that it is in dm-crypt", 0.50, Unit::Share, "most of it");
 /// Beginnings of the names of dm-crypt's workers (drivers/md/dm-crypt.c): its two queues, and the thread that sorts writes.
 const WORKERS: [&str; 2] = ["kcryptd", "dmcrypt_write"];
 
@@ -39,10 +36,6 @@ pub(super) struct Seen<'a> {
 /// Mappings of dm-crypt among the devices.
 fn mappings(observed: &Observation) -> impl Iterator<Item = (&DeviceObservation, &Encryption)> {
     observed.devices.iter().filter_map(|device| Some((device, device.encryption.as_ref()?)))
-}
-
-fn bytes(total: &DiskUse) -> f64 {
-    total.bytes.read as f64 + total.bytes.write as f64
 }
 
 /// Requests and their time in nanoseconds.
@@ -78,7 +71,8 @@ pub(super) fn find<'a>(case: &Case<'a>, users: &[(String, f64)]) -> Option<Seen<
     let (device, encryption) = case.trials.iter().find_map(|trial| busiest(trial))?;
     let inside = case.median(|trial| inside(trial.observed.as_ref()?, busiest(trial)?.0))?;
     let rate = case.median(|trial| {
-        let all: f64 = mappings(trial.observed.as_ref()?).map(|(device, _)| bytes(&device.total)).sum();
+        let all: f64 =
+            mappings(trial.observed.as_ref()?).map(|(device, _)| device.total.bytes.total() as f64).sum();
         Some(all / trial.elapsed.as_secs_f64())
     })?;
     let numbers = |trial: &'a TrialSamples| {
@@ -100,55 +94,31 @@ pub(super) fn find<'a>(case: &Case<'a>, users: &[(String, f64)]) -> Option<Seen<
 }
 
 impl Seen<'_> {
-    /// Whether the workers are what requests wait for.
-    pub fn holds(&self) -> bool {
-        self.cores >= WHOLE && self.inside >= INSIDE
-    }
-
-    /// In words and figures.
-    pub fn finding(&self) -> Verdict {
+    /// Where the workers are what requests wait for: in words and figures.
+    pub fn finding(&self) -> Option<Verdict> {
+        if !CORES.holds(self.cores) || !INSIDE.holds(self.inside) {
+            return None;
+        }
         let each = self.cores / (self.rate / 1e9).max(f64::MIN_POSITIVE);
         let figures = vec![
-            evidence(CORES, self.cores, Unit::Cores, Some(WHOLE)),
-            share_is(WITHIN, self.inside, INSIDE),
+            CORES.figure(self.cores),
+            INSIDE.figure(self.inside),
             evidence("processor time for each GB that is encrypted", each, Unit::Seconds, None),
         ];
+        let smaller = match self.encryption.sector {
+            Some(Bytes(512)) => {
+                "sectors of 4096 instead of 512 bytes (cryptsetup reencrypt --sector-size 4096) take less of it; "
+            }
+            _ => "",
+        };
         let sentence = format!(
             "encryption is the limit: dm-crypt's workers use {:.1} cores for {} through {}, {each:.1} s of processor time for each GB, \
-             and requests are there for {:.0}% of their time; {}",
+             and requests are there for {:.0}% of their time; {smaller}more or faster cores",
             self.cores,
             format_throughput(self.rate),
             self.device,
             self.inside * 100.0,
-            self.advice()
         );
-        Verdict::new(VerdictKind::Cpu, 0.85, self.inside, sentence, figures)
-    }
-
-    /// What would change it, as far as it is not so already.
-    fn advice(&self) -> String {
-        let encryption = self.encryption;
-        let has = |option: &str| encryption.options.iter().any(|one| one == option);
-        let mut advice: Vec<&str> = Vec::new();
-        let aes = encryption.cipher.as_ref().is_some_and(|cipher| cipher.contains("aes"));
-        if aes && encryption.aes_instructions == Some(false) {
-            advice.push("this processor shows no instructions for AES, without which xchacha20,aes-adiantum is faster");
-        }
-        if encryption.sector == Some(Bytes(512)) {
-            advice.push("sectors of 4096 instead of 512 bytes (cryptsetup reencrypt --sector-size 4096) take less of it");
-        }
-        if has("same_cpu_crypt") {
-            advice.push("without same_cpu_crypt other cores help");
-        }
-        // Options are only known where the table could be seen.
-        let through_workers = !has("no_read_workqueue") || !has("no_write_workqueue");
-        if encryption.cipher.is_some() && through_workers {
-            advice.push(
-                "no_read_workqueue and no_write_workqueue (cryptsetup refresh --perf-no_read_workqueue \
-                 --perf-no_write_workqueue) save the way through the workers",
-            );
-        }
-        advice.push("more or faster cores");
-        advice.join("; ")
+        Some(Verdict::new(VerdictKind::Cpu, Sure::Certain, self.inside, sentence, figures))
     }
 }

@@ -6,16 +6,17 @@
 //! interrupts this core most: another device's interrupts delay nobody but who runs there.
 
 use crate::estimate::median;
-use crate::evidence::{Unit, evidence, share_is};
+use crate::evidence::{Check, Unit, evidence, share_is};
 use crate::facts::case::Case;
 use crate::facts::processors::THREAD_FULL;
-use crate::judged::{Verdict, VerdictKind};
+use crate::judged::{Sure, Verdict, VerdictKind};
 use ebbtide_model::samples::{CoreUse, InterruptUse, Observation, TrialSamples};
 
-/// Share of a core's time that interrupts must have taken: what threads have of it then is no more than a fifth.
-pub const INTERRUPTED: f64 = 0.80;
+// What threads have of a core's time then is no more than a fifth.
+#[rustfmt::skip]
+pub const TAKEN: Check = Check::at_least("or: share of one core's time that interrupts took", 0.80, Unit::Share, "threads have a fifth of it at most");
 /// Busy share of the other cores, the median of them, below which they have time to take interrupts.
-pub const OTHERS: f64 = 0.50;
+const OTHERS: f64 = 0.50;
 
 /// The core with the most interrupts.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,21 +65,17 @@ impl Seen {
     /// Where that core is what stops the members' devices: in words and figures.
     pub fn finding(&self, thread: Option<f64>) -> Option<Verdict> {
         let (cpu, line, rate) = self.line.as_ref()?;
-        let full = self.interrupted >= INTERRUPTED && self.busy >= THREAD_FULL && self.others < OTHERS;
+        let full = TAKEN.holds(self.interrupted) && self.busy >= THREAD_FULL && self.others < OTHERS;
         if !full || thread.is_some_and(|busy| busy >= THREAD_FULL) {
             return None;
         }
         let others = "busy share of the other cores, their median, which would have to be below";
-        let taken = format!("share of core {cpu}'s time that interrupts took");
-        let mut figures = vec![
-            share_is(taken, self.interrupted, INTERRUPTED),
+        let figures = vec![
+            TAKEN.figure(self.interrupted),
             share_is(format!("busy share of core {cpu}"), self.busy, THREAD_FULL),
             share_is(others, self.others, OTHERS),
             evidence(format!("interrupts of line {line} on core {cpu}"), *rate, Unit::PerSecond, None),
         ];
-        figures.extend(thread.map(|busy| {
-            share_is("busy share of the busiest load thread, which would have to be below", busy, THREAD_FULL)
-        }));
         let sentence = format!(
             "interrupts fill core {cpu}: {:.0}% of its time, {:.0} a second of line {line}, while the other cores are busy \
              {:.0}%; spread them with irqbalance or /proc/irq/N/smp_affinity, give the device more queues, or let the cores \
@@ -87,6 +84,6 @@ impl Seen {
             rate,
             self.others * 100.0
         );
-        Some(Verdict::new(VerdictKind::Cpu, 0.8, self.interrupted, sentence, figures))
+        Some(Verdict::new(VerdictKind::Cpu, Sure::Likely, self.interrupted, sentence, figures))
     }
 }

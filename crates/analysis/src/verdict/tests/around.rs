@@ -166,8 +166,8 @@ fn others_explain_what_one_at_a_time_waits_beyond_those_that_met_nobody() {
     one.workloads[0].iodepth = 1;
     let found = verdicts(&six_rounds(&one, run(1_000_000, 1.0)));
     let others = found.iter().find(|v| v.kind == Background).expect("they hold it back");
-    // Alone the middle one would have taken 0.85 of the mean, and so much is at most what they explain.
-    assert!((others.explains - (1.0 - 0.25 / 0.85)).abs() < 0.01, "{others:?}");
+    // Alone the middle one would have taken 0.85 of the mean: they explain no more than what is left, and what they have of the disk by either.
+    assert!(others.explains <= 1.0 - 0.25 / 0.85 && others.explains > 0.68, "{others:?}");
     assert!(others.confidence < 0.95, "{others:?}");
     let asserts = |run| kinds(&six_rounds(&one, run)).contains(&Background);
     // Opposites: those that met somebody took no longer; somebody was there all the time, so that nothing says what one alone takes.
@@ -365,7 +365,7 @@ fn others_are_weighed_by_what_limits_the_disk() {
     let few = beside(4 * KIB, 40_000, (1000, 64 * KIB));
     assert_eq!(kinds(&few), [Unknown]);
     let (why, seen) = ruled_out(&few, Background);
-    assert_eq!(why, "other processes did too little I/O");
+    assert!(why.ends_with("other processes did too little I/O"), "{why}");
     assert!(seen[0].0 < 0.03, "{seen:?}");
     // The opposite: large operations beside one that makes small requests, which are nearly all of them.
     let verdict = &verdicts(&beside(256 * KIB, 200, (20_000, 4 * KIB)))[0];
@@ -374,7 +374,7 @@ fn others_are_weighed_by_what_limits_the_disk() {
     // Where all are large, it is bytes.
     let verdict = &verdicts(&beside(256 * KIB, 1000, (1000, Bytes::MIB)))[0];
     assert_eq!((verdict.kind, (verdict.explains * 100.0).round()), (Background, 80.0));
-    assert!(verdict.sentence.contains("80% of all that the disks moved;"), "{}", verdict.sentence);
+    assert!(verdict.sentence.contains("80% of all that the disks moved "), "{}", verdict.sentence);
 }
 
 /// One at a time behind a neighbour: what the wait behind its requests takes is none of too few in flight.

@@ -166,7 +166,7 @@ fn a_slow_disk_is_the_slowest_in_short_runs_too() {
         let first = verdicts(&after(rungs)).swap_remove(0);
         (first.kind, first.confidence)
     };
-    assert_eq!(confidence(&[]), (Member, 0.75));
+    assert_eq!(confidence(&[]), (Member, 0.6));
     assert_eq!(confidence(&[(2, 3), (1, 3), (4, 3)]), (Member, 0.95));
     assert_eq!(confidence(&[(2, 3), (1, 2), (4, 3)]).0, Member, "in most of them");
     let turns = after(&[(2, 2), (1, 3), (4, 1)]);

@@ -127,7 +127,7 @@ fn calls_that_wait_at_the_client() {
         samples
     };
     let (why, _) = ruled_out(&with_half(64, cifs, HALF), RemoteQueue);
-    assert!(why.contains("calls of cifs"), "{why}");
+    assert!(why.starts_with("too few calls were counted"), "{why}");
 }
 
 #[test]
@@ -214,13 +214,14 @@ fn the_interface_of_a_remote_volume_is_full() {
         verdict.sentence
     );
     let figure = |what: &str| verdict.evidence.iter().find(|e| e.what.starts_with(what)).map(|e| e.value);
-    assert_eq!(figure("segments that TCP sent again"), Some(0.002));
-    assert_eq!(figure("round trip of the connection"), Some(450_000.0));
+    assert!(
+        figure("share of the network interface's speed").is_some_and(|share| (share - 0.97).abs() < 0.01)
+    );
     // Opposites: it has room; others fill it.
     for (ops, share) in [(14_000, 0.5), (3_000, 0.97)] {
         let session = six_rounds(&reads(16), |_| on_iscsi(ops, share));
         assert!(!kinds(&session).contains(&InstanceLimit), "{ops}");
         let (why, _) = ruled_out(&session, InstanceLimit);
-        assert!(why.contains("is not full, or others fill it"), "{why}");
+        assert!(why.contains("known to be full of the load"), "{why}");
     }
 }

@@ -215,7 +215,7 @@ fn copies_and_parity_are_neither_others_nor_a_cache() {
         &six_rounds(&one(), |_| on(&[over("dm-4", &[1], Join::Indirect), disk("vdb", 0, 0)], false)),
         Cache,
     );
-    assert!(why.0.contains("a thin volume or a snapshot is below"), "{}", why.0);
+    assert!(why.0.contains("what the disks moved is not known"), "{}", why.0);
 }
 
 /// Requests of 3 KiB, which parity moves as whole pages at both of their ends.

@@ -14,16 +14,14 @@ use crate::facts::queues;
 use crate::facts::rungs::{MoreInFlight, NO_GAIN, Rungs, Step};
 use crate::facts::standing::{AT_DEVICES, BUSY, HOST_BUSY, at_devices_is, least_busy_is};
 use crate::facts::{Facts, standing};
-use crate::judged::{Absent, Basis, Judged, Verdict, VerdictKind};
-use crate::metrics::{natural, operations};
+use crate::judged::{Absent, Basis, Judged, Sure, Verdict, VerdictKind};
+use crate::metrics::natural;
 use ebbtide_model::metric::Metric;
 use ebbtide_model::session::Rung;
 use ebbtide_model::units::{format_iops, format_latency};
 
 /// Share of the highest rate from which on a rung has it.
 const PLATEAU: f64 = 0.90;
-/// By how much of it a rate may differ from another to be called the same.
-const UNCHANGED: f64 = 0.05;
 /// Requests of a device in a rung from which on they are a rate.
 const LEAST_REQUESTS: f64 = 20.0;
 
@@ -33,40 +31,20 @@ fn gained_is(gain: f64, needed: f64) -> Evidence {
     evidence(what, gain, Unit::Times, Some(needed))
 }
 
-/// Why the ladder does not say whether more in flight have more done.
+/// Why the ladder does not say that more in flight have no more done.
 fn unclear(rungs: &Rungs<'_>, more: &MoreInFlight<'_>) -> Absent {
     let (step, gain) = more.seen();
-    let needed = rungs.needed(&step, NO_GAIN);
     if !rungs.repeat() {
         let why = "the short run with as many in flight as the trials had another rate than they, so that what more in \
                    flight do is hidden by what else varies";
         let what = "rate of that short run over that of the trials, which may be as much more or less";
         return Absent::because(why).seen(what, rungs.repeated(), Unit::Times, rungs.may_differ());
     }
-    let what = format!(
-        "rate with {} in flight over that with as many as in the trials; below this nothing is gained",
-        step.rung.in_flight
-    );
     let why = match more {
         MoreInFlight::Helped(..) => "more in flight raise the rate",
         _ => "whether more in flight raise the rate is hidden by what else varies",
     };
-    Absent::because(why).seen(what, gain, Unit::Times, needed)
-}
-
-/// Why there is nothing to be seen with more in flight.
-fn unseen(rungs: Option<&Rungs<'_>>) -> Absent {
-    let untold = rungs.and_then(|rungs| rungs.untold.first());
-    untold.map_or_else(
-        || Absent::because("no short runs with more in flight were made, which would show whether they are one"),
-        |step| {
-            let why = "operations are so slow that the short runs with more in flight had too few of them for a rate; \
-                       trials that are longer have longer ones";
-            let what = format!("operations of the short run with {} in flight", step.rung.in_flight);
-            let done = operations(&step.rung.samples) as f64;
-            Absent::because(why).with([evidence(what, done, Unit::Operations, None)])
-        },
-    )
+    Absent::because(why).with([gained_is(gain, rungs.needed(&step, NO_GAIN))])
 }
 
 /// That one device of an array serves no faster, and all wait for it; nothing where that does not show.
@@ -86,15 +64,15 @@ fn by_hot(case: &Case<'_>, facts: &Facts<'_>, hot: &Hot) -> Option<Judged> {
     if let Err(absent) = yield_to_others(case, facts) {
         return Some(Err(absent));
     }
-    let gain = rates.iter().map(|(_, rate)| rate / hot.rate).fold(0.0, f64::max);
-    let (kept, percent) = (case.in_flight(), |share: f64| format!("{:.0}%", share * 100.0));
+    let percent = |share: f64| format!("{:.0}%", share * 100.0);
     let Hot { name, array, of, .. } = hot;
     let sentence = format!(
-        "{name}, one of the {of} devices of {array}, is the limit: it has {} of the requests, and serves {} requests/s of them with {kept} in \
+        "{name}, one of the {of} devices of {array}, is the limit: it has {} of the requests, and serves {} requests/s of them with {} in \
          flight and {} with {}; it is busy {} of the time, the others {}, and {} of the operations in flight wait there: spread evenly, all \
          would have as much to do",
         percent(hot.share),
         format_iops(hot.rate),
+        case.in_flight(),
         format_iops(*rate),
         deepest.rung.in_flight,
         percent(hot.busy),
@@ -104,13 +82,12 @@ fn by_hot(case: &Case<'_>, facts: &Facts<'_>, hot: &Hot) -> Option<Judged> {
     let of_rates = format!("requests per second of {name} with {} in flight", deepest.rung.in_flight);
     let figures = vec![
         evidence(of_rates, *rate, Unit::RequestsPerSecond, Some(hot.rate)),
-        gained_is(gain, rungs.needed(deepest, NO_GAIN)),
         share_is(format!("busy share of {name}"), hot.busy, BUSY),
         evidence("busy share of its siblings", hot.siblings_busy, Unit::Share, None),
         share_is(format!("share of the operations in flight that are at {name}"), hot.waits, AT_DEVICES),
     ];
-    let confidence = if rates.len() > 1 { 0.8 } else { 0.7 };
-    let found = Verdict::new(VerdictKind::VolumeLimit, confidence, hot.waits, sentence, figures);
+    let sure = if rates.len() > 1 { Sure::Likely } else { Sure::Possible };
+    let found = Verdict::new(VerdictKind::VolumeLimit, sure, hot.waits, sentence, figures);
     Some(Ok(found.known(Basis::Inferred)))
 }
 
@@ -119,14 +96,10 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     if let Some(judged) = facts.hot.as_ref().and_then(|hot| by_hot(case, facts, hot)) {
         return judged;
     }
-    let rungs = facts.rungs.as_ref().filter(|rungs| !rungs.deeper.is_empty());
-    let rungs = rungs.ok_or_else(|| unseen(facts.rungs.as_ref()))?;
-    let unknown = || Absent::because("no rate of a short run is known");
-    let more = rungs.more(NO_GAIN).ok_or_else(unknown)?;
-    let (step, gain) = more.seen();
-    if !matches!(more, MoreInFlight::Flat(..)) {
-        return Err(unclear(rungs, &more));
-    }
+    let unseen = || Absent::because("no short runs with more in flight had enough operations for a rate");
+    let rungs = facts.rungs.as_ref().filter(|rungs| !rungs.deeper.is_empty()).ok_or_else(unseen)?;
+    let more = rungs.more(NO_GAIN).ok_or_else(unseen)?;
+    let MoreInFlight::Flat(step, gain) = more else { return Err(unclear(rungs, &more)) };
     let needed = rungs.needed(&step, NO_GAIN);
     yield_to_others(case, facts)?;
     facts.yield_to(VerdictKind::QueueLimit, "more in flight do not reach the device")?;
@@ -135,14 +108,11 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let Some(devices) = facts.devices else { return by_server(case, gain, needed) };
     let kept = case.in_flight();
     let served: Vec<&Rung> = rungs.depths().iter().map(|step| step.rung).collect();
-    let (knee, deepest) = knee(&served).zip(served.last().copied()).ok_or_else(unknown)?;
+    let (knee, deepest) = knee(&served).zip(served.last().copied()).ok_or_else(unseen)?;
     let highest = deepest.iops().unwrap_or(0.0);
     if served.len() > 1 && knee.in_flight >= deepest.in_flight {
-        let what = format!("rate with {} in flight, against the highest with fewer", deepest.in_flight);
-        let fewer = served.iter().filter(|rung| rung.in_flight < deepest.in_flight);
-        let fewer = fewer.filter_map(|rung| rung.iops()).fold(0.0, f64::max);
         let why = "only the most in flight had this rate, so that yet more may raise it further";
-        return Err(Absent::because(why).seen(what, highest, Unit::OpsPerSecond, fewer));
+        return Err(Absent::because(why).with([gained_is(gain, needed)]));
     }
     let wanted = f64::from(knee.in_flight);
     let too_many = |queue: &&queues::FullQueue| queue.wanted(wanted) > queue.holds * (1.0 + queues::COUNTED);
@@ -180,40 +150,27 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         least_busy_is(devices.least_busy),
         evidence(of_queue, devices.queue, Unit::Requests, Some(f64::from(kept))),
     ];
-    let mut grows = "only the latency grows".to_owned();
+    let mut grows = String::new();
     if let Some((deep, knee)) = deepest.samples.latency().mean().zip(latency) {
         let what = "mean latency with the most in flight, against the fewest that have this rate";
         figures.push(evidence(what, deep, Unit::Nanoseconds, Some(knee)));
-        let change = rate / reference - 1.0;
-        grows = if change.abs() < UNCHANGED {
-            format!("only the latency grows (x{:.1})", deep / knee)
-        } else {
-            let rises = if change > 0.0 { "more" } else { "less" };
-            format!("{:.0}% {rises} for {:.1} times the latency", change.abs() * 100.0, deep / knee)
-        };
+        grows = format!(" for {:.1} times the latency", deep / knee);
     }
     let mut processors = String::new();
     if let Some(busy) = facts.host_busy {
         figures.push(share_is("busy share of all cores", busy, HOST_BUSY));
         processors = format!(", the processors {:.0}%", busy * 100.0);
     }
-    let (volumes, disks) = if devices.number == 1 {
-        let below = case.result.below.first().filter(|array| array.devices.len() > 1);
-        // A mapping or an array of the kernel is busy with whatever is below it.
-        let software = standing::served_here(case).map(|name| format!("{name} is"));
-        let disks = below.map_or(software.unwrap_or("its disk is".to_owned()), |array| {
-            let busy = array.devices.iter().filter_map(|device| device.busy);
-            let least = busy.reduce(f64::min).map_or(String::new(), |least| {
-                format!(" (the least busy of its {} devices {:.0}%)", array.devices.len(), least * 100.0)
-            });
-            format!("{}{least} is", array.name)
-        });
-        ("the volume itself is the limit".to_owned(), disks)
-    } else {
-        (format!("the {} volumes themselves are the limit", devices.number), "their disks are".to_owned())
+    // A mapping or an array of the kernel is busy with whatever is below it.
+    let (volumes, disks) = match (devices.number, standing::served_here(case)) {
+        (1, Some(software)) => ("the volume itself is the limit".to_owned(), format!("{software} is")),
+        (1, None) => ("the volume itself is the limit".to_owned(), "its disk is".to_owned()),
+        (number, _) => {
+            (format!("the {number} volumes themselves are the limit"), "their disks are".to_owned())
+        }
     };
     let sentence = format!(
-        "{volumes}: {} with {fewest} in flight and {} with {}; {grows}; {disks} busy {:.0}% \
+        "{volumes}: {} with {fewest} in flight and {} with {}{grows}; {disks} busy {:.0}% \
          of the time with a queue of {:.0}{processors}",
         unit.rate_in_words(reference),
         unit.rate_in_words(rate),
@@ -222,13 +179,13 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         devices.queue,
     );
     // With one rung only a moment in which others were at work looks the same.
-    let confidence = if rungs.deeper.len() > 1 { 0.85 } else { 0.7 };
-    Ok(verdict(confidence, gain, sentence, figures))
+    let sure = if rungs.deeper.len() > 1 { Sure::Likely } else { Sure::Possible };
+    Ok(verdict(sure, gain, sentence, figures))
 }
 
-fn verdict(confidence: f64, gain: f64, sentence: String, figures: Vec<Evidence>) -> Verdict {
+fn verdict(sure: Sure, gain: f64, sentence: String, figures: Vec<Evidence>) -> Verdict {
     let explains = (2.0 - gain).clamp(0.5, 1.0);
-    Verdict::new(VerdictKind::VolumeLimit, confidence, explains, sentence, figures).known(Basis::Inferred)
+    Verdict::new(VerdictKind::VolumeLimit, sure, explains, sentence, figures).known(Basis::Inferred)
 }
 
 /// Has it yield to what is known to serve no faster, or to have been in the way, and to processors without time.
@@ -255,18 +212,16 @@ fn by_server(case: &Case<'_>, gain: f64, needed: f64) -> Judged {
     let unseen =
         || Absent::because("the devices of the members were not observed, so that it may be anything");
     let (place, each) = place(case).zip(typical(case)).ok_or_else(unseen)?;
-    let at_server = at_server(case).ok_or_else(unseen)?;
-    let (share, kept) = (each.round_trip / each.whole, case.kept());
-    let shares = [
-        ("share of a call's time that it was at the server or on the way", share),
-        ("calls at the server or on the way, of the operations in flight", at_server / kept.max(1.0)),
+    let calls = at_server(case).ok_or_else(unseen)? / case.kept().max(1.0);
+    let share = each.round_trip / each.whole;
+    let mut list = vec![
+        share_is("share of a call's time that it was at the server or on the way", share, AT_SERVER),
+        share_is("calls at the server or on the way, of the operations in flight", calls, AT_SERVER),
     ];
-    if let Some((what, seen)) = shares.into_iter().find(|(_, share)| *share < AT_SERVER) {
+    if share.min(calls) < AT_SERVER {
         let why = "more in flight do not raise the rate, but wait at this client";
-        return Err(Absent::because(why).seen(what, seen, Unit::Share, AT_SERVER));
+        return Err(Absent::because(why).with(list));
     }
-    let mut list: Vec<Evidence> =
-        shares.into_iter().map(|(what, share)| share_is(what, share, AT_SERVER)).collect();
     list.push(gained_is(gain, needed));
     list.extend(figures(&each));
     let link = fullest_link(case).filter(|(_, share)| *share >= LINK);
@@ -281,5 +236,5 @@ fn by_server(case: &Case<'_>, gain: f64, needed: f64) -> Judged {
         share * 100.0,
         format_latency(each.round_trip)
     );
-    Ok(verdict(0.7, gain, sentence, list))
+    Ok(verdict(Sure::Possible, gain, sentence, list))
 }

@@ -83,7 +83,10 @@ fn what_a_machine_cannot_make_by_itself_is_refused_with_what_to_write() {
     has(refused(FILES, mostly, Some("ebs")), &["are read only where no other can be"]);
     let threads =
         "layout = \"raid5\"\nmembers = [\"a\", \"b\", \"c\"]\nfilesystem = \"xfs\"\ngroup_thread_cnt = 2";
-    has(refused(FILES, threads, Some("ebs")), &["sets `stripe_cache_size` or `group_thread_cnt`"]);
+    has(
+        refused(&format!("{FILES}\nc = {{ size = \"1GiB\" }}"), threads, Some("ebs")),
+        &["sets `stripe_cache_size` or `group_thread_cnt`"],
+    );
     let experiment = experiment(FILES, STRIPE);
     let system = BootOrder { mountpoint: Path::new("/usr"), ..order(&experiment, Some("ebs")) };
     has(system.boot().unwrap_err().to_string(), &["/usr", "/data"]);

@@ -49,6 +49,12 @@ impl Geometry {
         self.of.saturating_sub(self.parity).max(1)
     }
 
+    /// Bytes of data in a whole stripe.
+    fn stripe(&self) -> Option<u64> {
+        let stripe = self.chunk.map(|chunk| chunk.0.saturating_mul(self.data().into()));
+        stripe.filter(|stripe| *stripe > 0)
+    }
+
     /// Bytes that members write for each byte written, in whole stripes.
     fn whole(&self) -> f64 {
         f64::from(self.of) / f64::from(self.data())
@@ -100,6 +106,11 @@ fn of_layout(layout: &LayoutNode) -> Option<Geometry> {
     let mut all = members.iter().map(of_layout).take_while(|_| !facts.is_redundant());
     let first = all.next()??;
     all.all(|other| other.as_ref() == Some(&first)).then_some(first)
+}
+
+/// Bytes of data in a whole stripe of a design's parity, if it has some.
+pub(super) fn stripe(layout: &LayoutNode) -> Option<u64> {
+    of_layout(layout)?.stripe()
 }
 
 /// What the array of the design was asked for by the application, and what its volumes moved.
@@ -173,13 +184,13 @@ pub(super) fn judge(case: &Case<'_>, _: &Facts<'_>) -> Judged {
     if served(case) {
         return Err(Absent::because("the array keeps up with the offered load"));
     }
-    let Geometry { name, chunk, .. } = &seen.geometry;
+    let Geometry { name, .. } = &seen.geometry;
     let (written, whole) = (seen.median(Traffic::written), seen.geometry.whole());
     let size = seen.median(|traffic| traffic.asked.write as f64 / traffic.writes.max(1) as f64);
     // To whole sectors: no write is less.
     let told = Bytes((size / SECTOR).round().max(1.0) as u64 * SECTOR as u64).short();
-    let stripe = chunk.map(|chunk| chunk.0.saturating_mul(seen.geometry.data().into()));
-    let (how, advice) = match stripe.filter(|stripe| *stripe > 0) {
+    let stripe = seen.geometry.stripe();
+    let (how, advice) = match stripe {
         None => {
             (format!("update stripes of {name} in part"), "write whole stripes, or use RAID10".to_owned())
         }

@@ -13,6 +13,7 @@
 
 mod saturated;
 
+use super::partial_stripe;
 use crate::estimate::{median, middle};
 use crate::evidence::{Check, Unit, evidence};
 use crate::facts::Facts;
@@ -23,7 +24,7 @@ use crate::facts::served::SERVED_AT_ONCE;
 use crate::facts::standing::{AT_DEVICES, BUSY};
 use crate::facts::usage::{Counted, LimitUse, NEAR, REACHED};
 use crate::judged::{Absent, Basis, Judged, Sure, Verdict, VerdictKind};
-use ebbtide_model::units::format_latency;
+use ebbtide_model::units::{Bytes, format_latency};
 use ebbtide_model::workload::Access;
 
 /// What is looked at, each with its edge.
@@ -57,6 +58,15 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     })
 }
 
+/// Writes of whole stripes give each member the same.
+fn whole_stripes(case: &Case<'_>) -> String {
+    let writes = case.workload.writes() && case.workload.access == Access::Sequential;
+    let stripe = partial_stripe::stripe(&case.design.layout);
+    stripe.filter(|stripe| writes && !case.workload.is_multiple_of(*stripe)).map_or(String::new(), |stripe| {
+        format!(", and so would writes of {} or a multiple of it, aligned to it", Bytes(stripe))
+    })
+}
+
 fn by_limits(case: &Case<'_>, facts: &Facts<'_>) -> Option<Verdict> {
     let met = facts.met.filter(|met| USED.holds(*met) && !facts.served_at_once(case))?;
     let members = &case.result.members;
@@ -86,7 +96,8 @@ fn by_limits(case: &Case<'_>, facts: &Facts<'_>) -> Option<Verdict> {
     } else if at_limit < all {
         format!(
             "{at_limit} of {all} members are at their limit ({rate} for {name}) and the others wait for them: faster ones \
-             in their place would raise this"
+             in their place would raise this{}",
+            whole_stripes(case)
         )
     } else {
         format!(

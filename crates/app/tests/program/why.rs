@@ -39,7 +39,7 @@ fn the_reasoning_of_a_session_is_whole() {
         assert!(first.contains(&line) || first.contains(&held), "{} is not in {first}", rule.kind().name());
     }
     // What was seen, against what it would have taken.
-    let concurrency = "concurrency: held back by `volume-limit`: more operations in flight would only wait longer\n     \
+    let concurrency = "concurrency: held back by `volume-limit`: that is what operations wait for\n     \
                        - use of the working members' limits, which would have to be below: ";
     assert!(first.contains(concurrency) && first.contains("%, against 90.0%"), "{first}");
     let mut wrong = ebb(&["show", "last", "no-such", "--why", "--store", store]);

@@ -411,11 +411,13 @@ mod tests {
         assert_eq!(process.within(17, seconds(0), seconds(1)), None);
     }
 
-    /// A real process that has this open as its output, and that as its log.
+    /// A real process that has this open as its output, and that as its log. It closes what else it was given: locks of tests that run beside this
+    /// one are files in memory, and stay open in what is started (`Locked`).
     fn place_with_open(file: std::fs::File, log: Option<std::fs::File>, devices: &[String]) -> Place {
         use std::process::{Command, Stdio};
-        let mut child = Command::new("sleep")
-            .arg("60")
+        let alone = "for fd in /proc/$$/fd/*; do [ ${fd##*/} -le 2 ] || eval \"exec ${fd##*/}>&-\"; done; exec sleep 60";
+        let mut child = Command::new("bash")
+            .args(["-c", alone])
             .stdin(Stdio::null())
             .stdout(file)
             .stderr(log.map_or_else(Stdio::null, Stdio::from))

@@ -136,8 +136,8 @@ pub struct Verdict {
 impl Verdict {
     /// One that explains so much, 0 to 1 at most, of no limit.
     ///
-    /// What it explains is the figure of the check that measures it, and no function of how far the checks are passed: the use of a limit, the part of
-    /// an operation's time, what a short run gained.
+    /// What it explains is measured: the use of a limit, the part of an operation's time, what a short run gained. It does not follow from how far the
+    /// checks are passed.
     pub(crate) fn new(
         kind: VerdictKind,
         sure: Sure,

@@ -6,7 +6,7 @@ use super::error::Mistake;
 use super::layouts::Over;
 use super::members::resolve_names;
 use super::read::{required, valid};
-use super::stack::{chosen, lvm_builds, parity_only, pointless};
+use super::stack::{chosen, lvm_builds, parity_only, pointless, raid5_only};
 use super::walk::{STAND_IN, Walk, impossible};
 use crate::problems::Span;
 use ebbtide_model::experiment::LOCAL_HOST;
@@ -135,8 +135,7 @@ impl Walk<'_> {
         let why = "every host has a copy: they are mirrors";
         pointless(&raw.arrangement, "arrangement", mirrors, why, "remove it", self.problems);
         parity_only(raw, self.problems);
-        let why = "md has it for raid5 only";
-        pointless(&raw.consistency_policy, "consistency_policy", true, why, "remove it", self.problems);
+        raid5_only(raw, self.problems);
         let chunk = self.chunk(raw, None)?;
         let arrangement = match &raw.arrangement {
             Some(given) => given.value.as_ref()?.0,

@@ -64,8 +64,9 @@ pub(super) fn backing(
     pointless(&raw.write_mostly, "write_mostly", !lvm && !mirror, why, "remove it", problems);
     let raid5 = matches!(kind, ArrayKind::Raid5 { .. });
     let policy = chosen(&raw.consistency_policy);
-    let why = "md has it for raid5 only";
-    pointless(&raw.consistency_policy, "consistency_policy", lvm || !raid5, why, "remove it", problems);
+    if lvm || !raid5 {
+        raid5_only(raw, problems);
+    }
     let has_bitmap = chosen(&raw.bitmap) == Some(Bitmap::Internal);
     let why = "an array with a bitmap resyncs what that says";
     pointless(&raw.consistency_policy, "consistency_policy", has_bitmap, why, "remove one of them", problems);
@@ -104,6 +105,12 @@ pub(super) fn parity_only(raw: &RawArray, problems: &mut Problems) {
     let why = "only md's raid5 and raid6 have it";
     pointless(&raw.stripe_cache_size, "stripe_cache_size", true, why, "remove it", problems);
     pointless(&raw.group_thread_cnt, "group_thread_cnt", true, why, "remove it", problems);
+}
+
+/// Reports the key that only md's RAID5 has.
+pub(super) fn raid5_only(raw: &RawArray, problems: &mut Problems) {
+    let why = "md has it for raid5 only";
+    pointless(&raw.consistency_policy, "consistency_policy", true, why, "remove it", problems);
 }
 
 /// A number that the kernel takes.
@@ -250,7 +257,7 @@ fn encrypted(
 ) -> Option<Encryption> {
     let sector_size = valid(&raw.sector_size).map(|(size, span)| (*size, span));
     if let Some((size, span)) = sector_size.filter(|(size, _)| !Encryption::SECTOR_SIZES.contains(size)) {
-        let range = "one of 512, 1024, 2048, 4096".to_owned();
+        let range = format!("one of {}", Encryption::SECTOR_SIZES.map(|size| size.to_string()).join(", "));
         problems.out_of_range(span, "sector_size", size, range, "write for example `sector_size = 4096`");
         return None;
     }

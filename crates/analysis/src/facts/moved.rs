@@ -120,8 +120,8 @@ fn made_durable(trial: &TrialSamples, workload: &Workload) -> f64 {
     trial.execution.syncs.count().saturating_add(each) as f64
 }
 
-/// Bytes that the disks moved beside those for what was asked, at most: for the file system's journal; and of arrays with copies or parity for which parts
-/// are being written to, a page on each device for a write to a part that nobody wrote to before (md-bitmap.c; LVM's copies have it too).
+/// Bytes that the disks moved beside those for what was asked, at most: those of the file system's journal, and of the bitmaps of arrays. A bitmap
+/// takes a page on each device for a write to a part that nobody wrote to before (md-bitmap.c; LVM's copies have it too).
 fn beside(trial: &TrialSamples, workload: &Workload) -> PerOp<f64> {
     let (durable, mut bitmaps) = (made_durable(trial, workload), 0.0);
     let mut journal = PerOp { read: 0.0, write: durable * JOURNAL_BYTES };

@@ -265,9 +265,9 @@ fn of_durable_writes(case: &Case<'_>, share: f64) -> Option<f64> {
     })
 }
 
-/// Where others moved about as much beside more in flight: what the load gained, as a part of how many more it had, if the disks moved more in all: if
-/// each then takes as long among more of them, none waited for what the disks had to do. Otherwise what the fastest hundredth of the operations take, of the
-/// mean, unless others always are at the disks.
+/// Where others moved about as much beside more in flight, and the disks moved more in all: what the load gained, as a part of how many more it had.
+/// If each takes as long among more of them, none waited for the disks. Otherwise what the fastest hundredth of the operations take, of the mean,
+/// unless others always are at the disks.
 fn kept_up(case: &Case<'_>, facts: &Facts<'_>) -> Option<f64> {
     let rungs = facts.rungs.as_ref()?;
     let Some(MoreInFlight::Helped(..)) = rungs.more(MORE) else { return None };

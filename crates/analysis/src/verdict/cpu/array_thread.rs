@@ -30,7 +30,7 @@ pub(super) struct Seen {
     busiest: f64,
 }
 
-/// The array of a trial that has a thread of this name, `md0_raid5`, or `mdX_raid5` of one of LVM: its kernel name, its name as it is printed and the
+/// The array of a trial that has a thread of this name: `md0_raid5`, or `mdX_raid5` of one of LVM. Its kernel name, its name as it is printed and the
 /// busy share of its busiest device.
 fn array_of(case: &Case<'_>, trial: &TrialSamples, thread: &str) -> Option<(Option<String>, String, f64)> {
     let (array, _) = thread.split_once('_').filter(|(_, level)| LEVELS.contains(level))?;

@@ -5,6 +5,7 @@ use crate::error::CliError;
 use crate::views;
 use ebbtide_host::build::BuildError;
 use ebbtide_host::build::lasting::{Keeper, Planned};
+use ebbtide_host::command::Remembering;
 use ebbtide_host::made::{Context, Failure, Host, ThisHost};
 use ebbtide_host::mounting;
 use ebbtide_host::sys::Sys;
@@ -69,7 +70,11 @@ pub fn on_host<T>(
     what: impl FnOnce(&Context<'_>) -> Result<T, Failure>,
 ) -> Result<T, CliError> {
     let quiet = globals.quiet || globals.json;
-    let runner = Telling(if globals.quiet { |_| {} } else { |line| views::say(&format!("ebb: {line}")) });
+    let runner = Remembering::new(Telling(if globals.quiet {
+        |_| {}
+    } else {
+        |line| views::say(&format!("ebb: {line}"))
+    }));
     let boundary = boundary();
     let tell = |line: &str| {
         if !quiet {

@@ -1,5 +1,9 @@
 //! Running programs: argument vectors only, never a shell; errors show the command and what it said.
 
+mod remembering;
+
+pub use remembering::Remembering;
+
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::borrow::Cow;
@@ -77,6 +81,9 @@ pub trait Runner {
 
     /// Told once when something that failed is tried again for at most `left`: why, in words.
     fn waits(&self, _why: &str, _left: Duration) {}
+
+    /// Told that what was asked before may have another answer by now, without a program that was run: something was waited for.
+    fn forget(&self) {}
 
     /// [`run_with`](Self::run_with) an empty standard input.
     ///

@@ -28,6 +28,7 @@ mod mounts;
 mod nameless;
 mod nfs;
 mod pattern;
+
 mod remote;
 mod replicated;
 mod sessions;

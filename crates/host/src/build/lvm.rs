@@ -203,6 +203,7 @@ pub(super) fn wait(runner: &dyn Runner, volume: &str, stop: &AtomicBool) -> Resu
             }
             std::thread::sleep(STEP);
         }
+        runner.forget();
     }
     Ok(())
 }

@@ -51,6 +51,7 @@ impl Context<'_> {
     /// # Errors
     /// When the user has ended it.
     pub(crate) fn go_on(&self) -> Result<(), Failure> {
+        self.runner.forget();
         if self.stop.load(Ordering::Relaxed) { Err(Failure::Stopped) } else { Ok(()) }
     }
 

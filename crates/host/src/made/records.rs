@@ -33,6 +33,7 @@ impl Context<'_> {
         let until = Instant::now() + patience;
         loop {
             if let Some(locked) = at_work::take(&self.sys, &place, command, name).map_err(fail)? {
+                self.runner.forget();
                 return Ok(locked);
             }
             if Instant::now() >= until {

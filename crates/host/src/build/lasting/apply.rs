@@ -459,6 +459,7 @@ impl Keeper<'_> {
     fn wait_for(&self, record: &Record, step: &BuildStep) -> Result<(), Failure> {
         let until = Instant::now() + NAMING;
         loop {
+            self.runner.forget();
             match self.now(record, step)? {
                 StepState::Stands => return Ok(()),
                 _ if self.stop.load(Ordering::Relaxed) => return Err(BuildError::Stopped.into()),

@@ -114,8 +114,9 @@ pub fn run(args: &StatusArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     Ok(if status.is_healthy() && unread.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// How long a member may take for one block.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a member may take for one block: as long as the kernel gives a request of a SCSI or NVMe drive (`SD_TIMEOUT`,
+/// `nvme_core.io_timeout`). One that works hard may well take seconds.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The members of `record`, by their places, of which a block cannot be read in time, past the cache. Other processes ask, all at once: nobody can
 /// take back what waits for a device. Those that the kernel knows to be away are not asked.

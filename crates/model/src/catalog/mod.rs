@@ -23,6 +23,7 @@ pub use types::{
     PriceStep, Range, Source, ThroughputLimit, ThroughputRule, Tier, VolumeType,
 };
 
+use crate::near;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -253,11 +254,10 @@ fn unknown(kind: &'static str, name: &str, all: &[String]) -> CatalogError {
     let wanted = name.rsplit(':').next().unwrap_or(name).to_lowercase();
     let mut near: Vec<(usize, &String)> = all
         .iter()
-        .map(|candidate| {
+        .filter_map(|candidate| {
             let id = candidate.rsplit(':').next().unwrap_or(candidate).to_lowercase();
-            (strsim::damerau_levenshtein(&wanted, &id), candidate)
+            Some((near::distance(&wanted, &id, 1 + candidate.len() / 5)?, candidate))
         })
-        .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 5)
         .collect();
     near.sort();
     let command = "`ebb catalog list` shows all";

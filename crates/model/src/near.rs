@@ -1,26 +1,22 @@
 //! What a word that nobody knows was probably meant to be.
 
+/// Letters of a word that are compared. No candidate has as many, and longer words would take minutes.
+const COMPARED: usize = 64;
+
 /// The candidate that `name` was probably meant to be: at most one letter in four, and one, are wrong.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let lower = name.to_lowercase();
-    let near = |candidate: &'a str| {
-        let most = 1 + candidate.chars().count() / 4;
-        Some((distance(&lower, &candidate.to_lowercase(), most)?, candidate))
-    };
     candidates
         .into_iter()
-        .filter_map(near)
+        .map(|candidate| (distance(name, candidate), candidate))
         .min_by_key(|(distance, _)| *distance)
+        .filter(|(distance, candidate)| *distance <= 1 + candidate.chars().count() / 4)
         .map(|(_, candidate)| candidate)
 }
 
-/// How many letters of two words differ (Damerau and Levenshtein); nothing where more than `most` do. Words of very different lengths are not
-/// compared, which would take as many steps as the product of their lengths.
-pub(crate) fn distance(one: &str, other: &str, most: usize) -> Option<usize> {
-    if one.chars().count().abs_diff(other.chars().count()) > most {
-        return None;
-    }
-    Some(strsim::damerau_levenshtein(one, other)).filter(|distance| *distance <= most)
+/// How many letters of `name` are wrong, missing, too many or swapped (Damerau and Levenshtein), whether small or large.
+pub(crate) fn distance(name: &str, candidate: &str) -> usize {
+    let name: String = name.chars().take(COMPARED).collect();
+    strsim::damerau_levenshtein(&name.to_lowercase(), &candidate.to_lowercase())
 }
 
 /// "write `a`" when one of `choices` is near, otherwise "write one of a, b, c".

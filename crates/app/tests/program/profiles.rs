@@ -1,8 +1,9 @@
 //! `ebb profile`: each runs on a small scale, and tells what it should.
 
-use crate::common::Home;
+use crate::common::{Home, until_true};
 use serde_json::Value;
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Output};
 
 /// `ebb` in a directory of its own in `home`.
@@ -130,21 +131,25 @@ fn bonnie_writes_bonnies_csv() {
     assert_eq!((ours[0], ours[5], ours[7], ours[8]), ("1.98", "4M", "8192", "5"));
 }
 
-/// `ebb profile ARGUMENTS`, interrupted when its file is there: exit status and what it printed.
+/// `ebb profile ARGUMENTS`, interrupted when its job is at work: exit status and what it printed.
 fn interrupted(home: &Home, arguments: &[&str]) -> (Option<i32>, String) {
     let place = home.path("place");
     fs::create_dir_all(&place).expect("makes it");
     let mut command = home.interruptible("--quiet profile");
     command.current_dir(&place);
     let child = command.args(arguments).stdout(std::process::Stdio::piped()).spawn().expect("starts");
-    let is_made = || {
-        let mut runs = fs::read_dir(&place).expect("is there").flatten();
-        runs.any(|run| fs::read_dir(run.path()).is_ok_and(|mut files| files.next().is_some()))
+    let threads = format!("/proc/{}/task", child.id());
+    // Nanoseconds that it had a processor, so that a busy machine gives it as much to do: some hundred operations.
+    let has_worked = |thread: &Path| {
+        let read = |name: &str| fs::read_to_string(thread.join(name)).unwrap_or_default();
+        let ran = read("schedstat").split_whitespace().next().and_then(|ran| ran.parse::<u64>().ok());
+        read("comm").starts_with("ebb-job") && ran.is_some_and(|ran| ran > 50_000_000)
     };
-    while !is_made() {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    let at_work = || {
+        let mut threads = fs::read_dir(&threads).expect("it runs").flatten();
+        threads.any(|thread| has_worked(&thread.path()))
+    };
+    until_true("its job at work", at_work);
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("is running");
     let output = child.wait_with_output().expect("ends");

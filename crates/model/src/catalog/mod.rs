@@ -251,13 +251,13 @@ fn unusable(record: &VolumeType) -> Option<String> {
 
 /// "There is no such record", with the nearest names.
 fn unknown(kind: &'static str, name: &str, all: &[String]) -> CatalogError {
-    let wanted = name.rsplit(':').next().unwrap_or(name).to_lowercase();
+    fn id(name: &str) -> &str {
+        name.rsplit(':').next().unwrap_or(name)
+    }
     let mut near: Vec<(usize, &String)> = all
         .iter()
-        .filter_map(|candidate| {
-            let id = candidate.rsplit(':').next().unwrap_or(candidate).to_lowercase();
-            Some((near::distance(&wanted, &id, 1 + candidate.len() / 5)?, candidate))
-        })
+        .map(|candidate| (near::distance(id(name), id(candidate)), candidate))
+        .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 5)
         .collect();
     near.sort();
     let command = "`ebb catalog list` shows all";

@@ -58,6 +58,11 @@ pub fn mount_point(path: &Path, quiet: bool) -> Result<PathBuf, CliError> {
     Ok(real)
 }
 
+/// Runs programs, and says what is waited for unless nothing is to be said.
+pub fn telling(globals: &Globals) -> Telling {
+    Telling(if globals.quiet { |_| {} } else { |line| views::say(&format!("ebb: {line}")) })
+}
+
 /// Does `what` on this host; with `notes`, what is under way is written down in a journal of its own.
 ///
 /// # Errors
@@ -70,11 +75,7 @@ pub fn on_host<T>(
     what: impl FnOnce(&Context<'_>) -> Result<T, Failure>,
 ) -> Result<T, CliError> {
     let quiet = globals.quiet || globals.json;
-    let runner = Remembering::new(Telling(if globals.quiet {
-        |_| {}
-    } else {
-        |line| views::say(&format!("ebb: {line}"))
-    }));
+    let runner = Remembering::new(telling(globals));
     let boundary = boundary();
     let tell = |line: &str| {
         if !quiet {

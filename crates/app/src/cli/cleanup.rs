@@ -2,14 +2,13 @@
 
 use crate::cli::globals::Globals;
 use crate::error::CliError;
-use crate::views;
+use crate::{keeping, views};
 use clap::Args;
 use ebbtide_host::build::Outcome;
 use ebbtide_host::judge::Program;
 use ebbtide_model::journal::Leftover;
 use ebbtide_model::shown::Shown;
 use ebbtide_runner::journal::{self, Held, LeftBehind};
-use ebbtide_runner::kernel::telling::Telling;
 use ebbtide_runner::places;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -157,8 +156,7 @@ pub fn run(args: &CleanupArgs, globals: &Globals) -> Result<ExitCode, CliError> 
             }
             continue;
         }
-        let tell: fn(&str) = if globals.quiet { |_| {} } else { |line| views::say(&format!("ebb: {line}")) };
-        run.put_back(&Telling(tell), &mut |(leftover, result)| {
+        run.put_back(&keeping::telling(globals), &mut |(leftover, result)| {
             failed += usize::from(result.is_err());
             let cannot = |error: &journal::PutBackError| Went::Cannot(error.to_string());
             account.note(

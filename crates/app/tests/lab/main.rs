@@ -28,7 +28,6 @@ mod mounts;
 mod nameless;
 mod nfs;
 mod pattern;
-
 mod remote;
 mod replicated;
 mod sessions;

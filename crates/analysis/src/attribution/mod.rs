@@ -23,8 +23,6 @@ mod observed;
 mod outcome;
 mod sessions;
 mod spread;
-#[cfg(test)]
-mod tests;
 mod unanswered;
 
 pub use gain::{Array, Gain, gain};

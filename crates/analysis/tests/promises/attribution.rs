@@ -1,7 +1,10 @@
 //! Whom made-up measurements accuse, where it is known whose fault it is.
 
-use super::*;
-use crate::fixtures::normal;
+use super::normal;
+use ebbtide_analysis::attribution::{
+    self, Array, Attribution, Bounds, Effect, Finding, Measured, Observed, Spread, Subject, attribute,
+};
+use ebbtide_analysis::estimate;
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -208,7 +211,7 @@ fn components_are_what_was_made_up() {
     let median = |of: &dyn Fn(&Attribution) -> Option<Spread>| {
         let made = Made { slow_volumes: vec![(3, 0.5)], ..Made::swap() };
         let found = (0..40).filter_map(|seed| of(&attribute(&made.observed(seed), Bounds::default())));
-        crate::estimate::median(found.map(|spread| spread.sd).collect::<Vec<f64>>()).unwrap_or_default()
+        estimate::median(found.map(|spread| spread.sd).collect::<Vec<f64>>()).unwrap_or_default()
     };
     let rounds = median(&|found| found.time.rounds);
     assert!((rounds / BY_ROUND - 1.0).abs() < 0.15, "{rounds}");
@@ -227,7 +230,7 @@ fn an_array_gains_what_its_slowest_member_lacks() {
     let found = attribute(&observed, Bounds::default());
     let array =
         |volumes: std::ops::Range<usize>| Array { name: "all".to_owned(), volumes: volumes.collect() };
-    let gain = |array: &Array| super::gain(&found, array);
+    let gain = |array: &Array| attribution::gain(&found, array);
     let all = gain(&array(0..8)).expect("one is accused");
     assert_eq!(all.replaced, ["vol5"]);
     assert!((2.0..2.7).contains(&all.ratio) && all.ci_low < all.ratio && all.ratio < all.ci_high, "{all:?}");

@@ -148,8 +148,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (bytes, took) = (std::fs::metadata(&path)?.len() as f64, start.elapsed().as_secs_f64());
         println!("{volumes} volumes, {HOURS_DAYS} days: {:.0} MB, written in {took:.0} s", bytes / 1e6);
     }
-    timed("ebb changes", || command(&path, &["changes"]))?;
-    timed("ebb changes nvme4n1", || command(&path, &["changes", "nvme4n1"]))?;
+    timed("ebb monitor changes", || command(&path, &["monitor", "changes"]))?;
+    timed("ebb monitor changes nvme4n1", || command(&path, &["monitor", "changes", "nvme4n1"]))?;
     timed("ebb monitor status", || command(&path, &["monitor", "status"]))?;
     let serving = Serving::start(&path)?;
     for page in ["/volumes", "/volumes", "/volume?id=vol-00003", "/volume?id=vol-00003&weeks=all", "/metrics"]

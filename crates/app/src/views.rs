@@ -1,6 +1,6 @@
 //! Where reports go: to the terminal as it is, to standard output, or to a file that is never half written.
 
-pub mod attribute;
+pub mod blame;
 pub mod changes;
 pub mod events;
 pub mod explain;

@@ -93,7 +93,7 @@ fn look_at(directory: &Directory, name: &OsStr, path: &Path) -> Result<Option<Fi
     if found.file_type().is_symlink() {
         let to = std::fs::read_link(path).map_or_else(|_| "elsewhere".to_owned(), |to| to.shown());
         return refuse(
-            format!("it is a symbolic link to {to}, and ebb changes the file of this name itself"),
+            format!("it is a symbolic link to {to}, and ebb monitor changes the file of this name itself"),
             "put the file in the place of the link",
         );
     }

@@ -365,7 +365,7 @@ fn the_shipped_schema_is_the_one_of_the_code() {
     let shipped: Value = serde_json::from_str(SHIPPED_SCHEMA).unwrap_or_default();
     assert!(
         shipped == json_schema(),
-        "run: cargo run -q -p ebbtide -- experiment schema > experiments/experiment.schema.json"
+        "run: cargo run -q -p ebbtide -- check --schema > experiments/experiment.schema.json"
     );
 }
 

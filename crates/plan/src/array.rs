@@ -117,7 +117,7 @@ mod tests {
                         && row.arrangement.is_none_or(|arrangement| arrangement == Arrangement::Near)
                 });
                 let Some(row) = kinds.next() else {
-                    // Four copies are not compared by `ebb layouts`.
+                    // Four copies are not compared by `ebb layout compare`.
                     assert!(array.copies() > 3, "{array:?}");
                     continue;
                 };

@@ -18,7 +18,7 @@ use ebbtide_runner::bench::{Job, Spec};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Run one workload on a file, a device, a directory or a design of an experiment
+/// Run one workload on a file, device, directory or design
 ///
 /// Options have fio's names; an underscore in a name may be written as a dash. A time without a unit is in seconds
 /// (thinktime: microseconds), as in fio.

@@ -16,7 +16,9 @@ use std::process::ExitCode;
 
 const SCHEMA: &str = "ebbtide.catalog/1";
 
-/// Look up cloud volume and instance types, with figures, periods and sources
+/// Look up cloud volume and instance types
+///
+/// Look up cloud volume and instance types, with figures, periods and sources.
 #[derive(Debug, Args)]
 pub struct CatalogArgs {
     #[command(subcommand)]

@@ -15,7 +15,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Remove what killed runs left behind, as recorded in their journals
+/// Remove what killed runs left behind
+///
+/// Remove what killed runs left behind, as recorded in their journals.
 #[derive(Debug, Args)]
 pub struct CleanupArgs {
     /// List it, and touch nothing

@@ -15,7 +15,7 @@ use ebbtide_runner::store::StoreError;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Compare sessions with the first one, including imported ones
+/// Compare sessions with the first one, imported ones too
 ///
 /// For each design and workload that both have: both medians, their ratio with its interval, and what it allows to say. Also what
 /// differs between the sessions, and the difference that these trials could have shown.

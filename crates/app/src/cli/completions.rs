@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use clap_complete::Shell as Complete;
 use std::process::ExitCode;
 
-/// Print a script that completes ebb's commands and options in a shell
+/// Print a script that completes commands in a shell
 ///
 /// Bash: `ebb completions bash >/etc/bash_completion.d/ebb`. Zsh: `ebb completions zsh` into `_ebb` in a directory of `$fpath`.
 /// Fish: `ebb completions fish >~/.config/fish/completions/ebb.fish`.

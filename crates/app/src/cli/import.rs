@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Import results of fio and bonnie++ as sessions, to show and compare with new ones
+/// Import results of fio and bonnie++ as sessions
 ///
 /// Reads the JSON of fio 2.x and 3.x (--output-format=json, with whatever fio printed before it) and the CSV
 /// of bonnie++ 1.03, 1.96 and later. A file that was imported before is not stored again.

@@ -24,7 +24,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// QEMU guests with a Debian kernel and throttled disks: real arrays without spare disks or root
+/// Run guests with real arrays and throttled disks
+///
+/// QEMU guests with a Debian kernel and throttled disks: real arrays without spare disks or root.
 #[derive(Debug, Args)]
 pub struct LabArgs {
     #[command(subcommand)]

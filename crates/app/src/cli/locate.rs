@@ -1,4 +1,4 @@
-//! `ebb where`: which bytes of which members hold an extent of an array, and the reverse.
+//! `ebb layout where`: which bytes of which members hold an extent of an array, and the reverse.
 
 use super::geometry::{ArrayArgs, MemberArgs};
 use crate::cli::globals::Globals;

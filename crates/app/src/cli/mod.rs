@@ -2,27 +2,26 @@
 
 mod apply;
 mod attach;
-mod attribute;
 mod bench;
 mod best;
+mod blame;
 mod catalog;
-mod changes;
+mod check;
 mod cleanup;
 mod compare;
 mod completions;
 mod dialect;
-mod experiment;
-mod explain;
 mod export;
 mod fio;
 mod geometry;
 pub(crate) mod globals;
+mod help;
 mod hosts;
 mod identity;
 mod import;
 mod jobs;
 mod lab;
-mod layouts;
+mod layout;
 mod limit;
 mod line;
 mod list;
@@ -31,7 +30,6 @@ mod man;
 mod monitor;
 mod plan;
 mod profile;
-mod report;
 mod run;
 mod selftest;
 mod serve;
@@ -49,7 +47,7 @@ mod workload;
 use crate::error::CliError;
 use crate::signals;
 use crate::views;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use ebbtide_model::shown::{LINE_MOST, excerpt, one_line};
 use ebbtide_runner::worker::Whereabouts;
 pub use globals::Globals;
@@ -57,17 +55,15 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use tracing::level_filters::LevelFilter;
 
-/// What the help says once for all subcommands.
-const UNITS: &str = "\
-Sizes: 4k, 4K and 4KiB are 4096 bytes, 1m and 1MiB are 2^20, 10g and 10GiB are 10 x 2^30; 4kB is 4000 bytes, \
-10GB is 10^10. Printed: MB/s is 10^6 bytes per second, MiB is 2^20 bytes. Times: 500us, 0.5ms, 10s, 2m.
-Exit status: 0 done, 1 failed, 2 wrong usage, 3 it ran but the answer is inconclusive, 130 interrupted.
-EBB_LOG=debug logs to standard error what is tried and why it fails [default: warn].
-First steps: `ebb run experiments/first-run.toml -o report.html`, then `ebb list` and `ebb show`.";
-
 /// Build candidate arrays from block volumes, measure them fairly, explain the winner.
 #[derive(Debug, Parser)]
-#[command(name = "ebb", version, propagate_version = true, max_term_width = 100, after_help = UNITS)]
+#[command(
+    name = "ebb",
+    version,
+    propagate_version = true,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
 struct Cli {
     #[command(flatten)]
     globals: Globals,
@@ -83,7 +79,7 @@ enum Command {
     /// Keeps the SSH connection of an attachment
     #[command(name = attach::SUPERVISOR, hide = true)]
     AttachSupervisor(attach::SupervisorArgs),
-    Attribute(attribute::AttributeArgs),
+    Blame(blame::BlameArgs),
     Status(status::StatusArgs),
     Undo(undo::UndoArgs),
     Bench(Box<bench::BenchArgs>),
@@ -93,30 +89,27 @@ enum Command {
     Show(show::ShowArgs),
     Compare(compare::CompareArgs),
     Catalog(catalog::CatalogArgs),
-    Changes(changes::ChangesArgs),
     Cleanup(cleanup::CleanupArgs),
     Completions(completions::CompletionsArgs),
-    /// Check experiment files, or print their JSON Schema
-    Experiment(experiment::ExperimentArgs),
-    Explain(explain::ExplainArgs),
+    Check(check::CheckArgs),
+    #[command(hide = true)]
+    Help(help::HelpArgs),
     /// Says which build this is, to another `ebb`
     #[command(hide = true)]
     Identity,
     Export(export::ExportArgs),
     Import(import::ImportArgs),
     Lab(lab::LabArgs),
-    Layouts(layouts::LayoutsArgs),
+    Layout(layout::LayoutArgs),
     Limit(limit::LimitArgs),
     Man(man::ManArgs),
     Monitor(monitor::MonitorArgs),
     Plan(plan::PlanArgs),
-    Report(report::ReportArgs),
-    /// Measure the tool itself: the clock, and the engine's ceiling on this host
+    /// Measure the clock, and the engine's ceiling on this host
     SelfTest,
     Serve(serve::ServeArgs),
     UserData(user_data::UserDataArgs),
     Verify(verify::VerifyArgs),
-    Where(locate::WhereArgs),
     Volumes(volumes::VolumesArgs),
     Watch(watch::WatchArgs),
     /// The half of `ebb run --hosts` that is on each host
@@ -131,13 +124,13 @@ pub fn main() -> ExitCode {
     ebbtide_host::tell_bus_errors();
     signals::file_size_limit_is_an_error();
     let line: Vec<_> = std::env::args_os().collect();
-    let cli = match Cli::try_parse_from(&line) {
+    let cli = match parsed(&line) {
         Ok(cli) => cli,
         Err(error) => {
             // It quotes arguments, which may have any length and line breaks: those of this line have neither.
             let quotable: Vec<OsString> =
                 line.iter().map(|word| quotable(&word.to_string_lossy()).into()).collect();
-            let error = Cli::try_parse_from(&quotable).err().unwrap_or(error);
+            let error = parsed(&quotable).err().unwrap_or(error);
             let error = line::with_tip(error, &quotable);
             return ExitCode::from(u8::try_from(views::command_line(&error)).unwrap_or(2));
         }
@@ -150,6 +143,18 @@ pub fn main() -> ExitCode {
     })
 }
 
+/// What `line` asks for.
+fn parsed(line: &[OsString]) -> Result<Cli, clap::Error> {
+    let matches = help::told(Cli::command()).try_get_matches_from(line)?;
+    Cli::from_arg_matches(&matches)
+}
+
+/// The help that `line` asks for, which ends with `--help`, or why there is none.
+fn asked(line: Vec<String>) -> clap::Error {
+    let line: Vec<OsString> = line.into_iter().map(OsString::from).collect();
+    parsed(&line).err().unwrap_or_else(|| clap::Error::new(clap::error::ErrorKind::DisplayHelp))
+}
+
 /// `word` on one line of bounded length.
 fn quotable(word: &str) -> String {
     if word.len() > LINE_MOST { excerpt(word) } else { one_line(word).into_owned() }
@@ -160,7 +165,7 @@ fn quotable(word: &str) -> String {
 /// # Errors
 /// What is wrong with it.
 pub fn check(line: &[OsString]) -> Result<(), clap::Error> {
-    Cli::try_parse_from(line).map(drop)
+    parsed(line).map(drop)
 }
 
 /// Sends what the program says of itself to standard error, from the level that `EBB_LOG` names.
@@ -189,7 +194,7 @@ fn run(command: &Command, globals: &Globals) -> Result<ExitCode, CliError> {
         Command::Apply(args) => apply::run(args, globals),
         Command::Attach(args) => attach::run(args, globals),
         Command::AttachSupervisor(args) => attach::supervise(args),
-        Command::Attribute(args) => attribute::run(args, globals),
+        Command::Blame(args) => blame::run(args, globals),
         Command::Status(args) => status::run(args, globals),
         Command::Undo(args) => undo::run(args, globals),
         Command::Bench(args) => bench::run(args, globals),
@@ -199,26 +204,23 @@ fn run(command: &Command, globals: &Globals) -> Result<ExitCode, CliError> {
         Command::Show(args) => show::run(args, globals),
         Command::Compare(args) => compare::run(args, globals),
         Command::Catalog(args) => catalog::run(args, globals),
-        Command::Changes(args) => changes::run(args, globals),
         Command::Cleanup(args) => cleanup::run(args, globals),
         Command::Completions(args) => completions::run(args, Cli::command()),
-        Command::Experiment(args) => experiment::run(args, globals),
-        Command::Explain(args) => explain::run(args, globals),
+        Command::Check(args) => check::run(args, globals),
+        Command::Help(args) => help::run(args, &Cli::command(), asked),
         Command::Identity => identity::run(),
         Command::Export(args) => export::run(args, globals),
         Command::Import(args) => import::run(args, globals),
         Command::Lab(args) => lab::run(args, globals),
-        Command::Layouts(args) => layouts::run(args, globals),
+        Command::Layout(args) => layout::run(args, globals),
         Command::Limit(args) => limit::run(args, globals),
         Command::Man(args) => man::run(args, globals.quiet, Cli::command()),
         Command::Monitor(args) => monitor::run(args, globals),
         Command::Plan(args) => plan::run(args, globals),
-        Command::Report(args) => report::run(args, globals),
         Command::SelfTest => selftest::run(globals),
         Command::Serve(args) => serve::run(args, globals),
         Command::UserData(args) => user_data::run(args, globals),
         Command::Verify(args) => verify::run(args, globals),
-        Command::Where(args) => locate::run(args, globals),
         Command::Volumes(args) => volumes::run(args, globals),
         Command::Watch(args) => watch::run(args, globals),
         Command::Worker => worker::run(Whereabouts::Host),

@@ -1,5 +1,6 @@
-//! `ebb monitor`: short reads of volumes, again and again, for `ebb changes`.
+//! `ebb monitor`: short reads of volumes, again and again, for `ebb monitor changes`.
 
+mod changes;
 mod install;
 
 use crate::cli::globals::Globals;
@@ -27,7 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use view::{Outcome, VolumePass};
 
-/// Measure volumes for a moment, again and again, and keep what was seen for years
+/// Measure volumes for a moment, again and again, for years
 #[derive(Debug, Args)]
 pub struct MonitorArgs {
     #[command(subcommand)]
@@ -39,13 +40,14 @@ enum MonitorCommand {
     Run(RunArgs),
     Install(install::InstallArgs),
     Status(StatusArgs),
+    Changes(changes::ChangesArgs),
 }
 
 /// One pass: read each volume for at most two seconds, and store what it gave and what the host did with it since the last pass
 ///
 /// Reads only, 64 times 4 KiB at random places and 64 MiB in a row, with O_DIRECT: with a pass every 15 minutes at most 0.2% of a volume's
 /// time. A volume that is busy is not read, nor is any while the host is busy or a pause file exists (`ebb monitor status` shows where).
-/// `ebb changes` needs passes over a week at least.
+/// `ebb monitor changes` needs passes over a week at least.
 ///
 /// Exit status: 0 done, also where volumes were left alone; 1 a volume cannot be read; 2 wrong usage.
 #[derive(Debug, Args)]
@@ -78,6 +80,7 @@ pub fn run(args: &MonitorArgs, globals: &Globals) -> Result<ExitCode, CliError> 
         MonitorCommand::Run(args) => pass(args, globals),
         MonitorCommand::Install(args) => install::run(args, globals),
         MonitorCommand::Status(StatusArgs {}) => status(globals),
+        MonitorCommand::Changes(args) => changes::run(args, globals),
     }
 }
 

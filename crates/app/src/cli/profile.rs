@@ -26,7 +26,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Run a well-known workload by name, or workloads of your own from a file
+/// Run a well-known workload by name, or your own
 #[derive(Debug, Args)]
 pub struct ProfileArgs {
     #[command(subcommand)]

@@ -30,7 +30,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Run an experiment: build its designs, measure them in turn, compare them, say what limits each
+/// Measure candidate arrays in turn and say what limits each
+///
+/// Run an experiment: build its designs, measure them in turn, compare them, say what limits each.
 ///
 /// Exit status: 0 the answer is there, 1 failed, 2 wrong usage, 3 it ran but the answer is inconclusive,
 /// 130 interrupted (finished trials are kept).
@@ -88,7 +90,7 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let format = |path| match best::is_asked(path) {
         true if experiment.sweep.is_none() => Err(best::none(path)),
         true => best::may_replace(path).map(|()| (path, None)),
-        false => super::report::format_of(path, true).map(|format| (path, Some(format))),
+        false => super::show::format_of(path, true).map(|format| (path, Some(format))),
     };
     let output = args.output.as_deref().map(format).transpose()?;
     if let Some((path, _)) = output {

@@ -12,7 +12,7 @@ use serde_json::json;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Show the store in a browser: sessions, comparisons, the weeks of volumes
+/// Show sessions and the weeks of volumes in a browser
 ///
 /// Prints the address to open, and serves until Ctrl-C or SIGTERM. Only this host can reach it. Nothing can be changed through it.
 ///

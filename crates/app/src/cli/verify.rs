@@ -23,7 +23,9 @@ use std::process::ExitCode;
 /// Bad extents that the text lists; --json has them all.
 const MOST_SHOWN: usize = 20;
 
-/// Verify that every acknowledged write of `ebb bench --verify` is there, and none is torn
+/// Verify that acknowledged writes are there and whole
+///
+/// Verify that every acknowledged write of `ebb bench --verify` is there, and none is torn.
 ///
 /// Reads every copy of every block whose write the ledger records as acknowledged, for example after a crash, a
 /// failover or a rebuild. Nothing is written.

@@ -12,7 +12,9 @@ use ebbtide_model::shown::Shown;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Show block devices: what they are, what is on them, which are free, their known limits, and advice
+/// Show block devices, what is on them, which are free
+///
+/// Show block devices: what they are, what is on them, which are free, their known limits, and advice.
 ///
 /// Changes nothing and needs no privileges. As root it also identifies the content of devices that udev does not know,
 /// and reads the health of NVMe drives.

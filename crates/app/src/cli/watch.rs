@@ -1,4 +1,6 @@
-//! `ebb watch`: live rates of devices and of the members of arrays.
+//! `ebb watch`: live rates of devices and of the members of arrays, or those of a log.
+
+mod log;
 
 use crate::cli::globals::Globals;
 use crate::error::CliError;
@@ -19,8 +21,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Watch devices live, like iostat -x: rates, waits and queues, and members of arrays beside their siblings
+/// Watch devices live, or read a log of iostat
 ///
+/// As iostat -x: rates, waits and queues; besides, members of arrays beside their siblings.
 /// Interactive on a terminal (press ? for the keys); in a pipe, a table for each interval. As with iostat, the first
 /// report covers the time since boot; CSV and JSON have intervals only. Waits are in ms, request sizes in KiB.
 #[derive(Debug, Args)]
@@ -49,6 +52,8 @@ pub struct WatchArgs {
     /// Leave out the first report, which covers the time since boot (iostat's -y)
     #[arg(long, short = 'y')]
     no_boot: bool,
+    #[command(flatten)]
+    log: log::LogArgs,
 }
 
 /// Shortest interval: the kernel's counters of time advance in steps of up to 10 ms.
@@ -64,6 +69,9 @@ fn seconds(text: &str) -> Result<Nanos, UnitError> {
 /// # Errors
 /// When a target is nothing that can be watched, or the counters cannot be read.
 pub fn run(args: &WatchArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    if let Some(file) = &args.log.log {
+        return log::run(file, &args.log, globals);
+    }
     if args.interval < LEAST_INTERVAL {
         return Err(CliError::Usage(format!(
             "--interval {} is shorter than {LEAST_INTERVAL}; the kernel counts time too coarsely for that",

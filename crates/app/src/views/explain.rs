@@ -6,7 +6,7 @@ use ebbtide_model::shown::aligned;
 use ebbtide_model::units::format_count;
 use std::fmt::Write;
 
-/// What `ebb explain --iostat` prints for people.
+/// What `ebb watch --log` prints for people.
 pub fn iostat(explanation: &Explanation) -> String {
     let mut text = format!("Compared over {}", format_count(explanation.reports as u64, "report"));
     text.push_str(match (explanation.first_left_out, explanation.reports) {
@@ -176,7 +176,7 @@ fn of_group(group: &Group, reports: usize) -> String {
     if !group.spared.is_empty() {
         text.push_str(
             "What would tell: more reports (`iostat -xy 1 60`); the sizes of requests (rareq-sz, wareq-sz) beside those that the program asks \
-             for, and merges; the same devices under another load (`ebb attribute` measures each alone).\n",
+             for, and merges; the same devices under another load (`ebb blame` measures each alone).\n",
         );
     }
     if group.outliers.is_empty() && group.spared.is_empty() {

@@ -49,7 +49,7 @@ fn report(directory: &Path, recipe: &Recipe) -> PathBuf {
         .unwrap()
         .arg("--store")
         .arg(&store_path)
-        .args(["report", "last", "-o"])
+        .args(["show", "last", "-o"])
         .arg(&path)
         .assert()
         .success();

@@ -183,6 +183,20 @@ pub fn until_true(what: &str, mut is: impl FnMut() -> bool) {
     until(what, || if is() { Ok(()) } else { Err("not yet".to_owned()) });
 }
 
+/// Waits until a job of the `ebb` that is process `pid` is at work: until its thread had a processor for so long, so that a busy machine gives
+/// it as much to do.
+pub fn until_at_work(pid: u32, ran: Duration) {
+    let threads = format!("/proc/{pid}/task");
+    let has_worked = |thread: &Path| {
+        let read = |name: &str| std::fs::read_to_string(thread.join(name)).unwrap_or_default();
+        let own = read("schedstat").split_whitespace().next().and_then(|own| own.parse().ok());
+        read("comm").starts_with("ebb-job") && own.is_some_and(|own| Duration::from_nanos(own) > ran)
+    };
+    let at_work =
+        || std::fs::read_dir(&threads).expect("it runs").flatten().any(|thread| has_worked(&thread.path()));
+    until_true("its job at work", at_work);
+}
+
 /// A run that goes on in the background; ended when a test gives up on it.
 pub struct Running(Option<Child>);
 

@@ -113,7 +113,7 @@ const WORK: &[Work] = &[
         report: None,
     },
     Work {
-        line: "report last --json -o r.json",
+        line: "show last --json -o r.json",
         calls: &["write", "linkat", "renameat2", "fsync"],
         report: Some("r.json"),
     },

@@ -22,11 +22,9 @@ fn a_report_never_replaces_a_store() {
     let home = home();
     let store = home.path("data/ebbtide/store.sqlite");
     let before = std::fs::read(&store).unwrap();
-    for line in [
-        "report last --json -o",
-        "run x.toml --on sim --quiet -o",
-        "report last --csv --store other.sqlite -o",
-    ] {
+    for line in
+        ["show last --json -o", "run x.toml --on sim --quiet -o", "show last --csv --store other.sqlite -o"]
+    {
         let mut command = home.ebb(line);
         let target = if line.starts_with("run") {
             std::fs::hard_link(&store, home.path("r.json")).unwrap();
@@ -48,7 +46,7 @@ fn a_report_never_replaces_a_store() {
 fn what_is_planted_where_a_report_is_prepared_is_not_written_through() {
     let home = home();
     std::fs::write(home.path("victim"), "a user's own").unwrap();
-    let mut command = home.ebb("report last --json -o r.json");
+    let mut command = home.ebb("show last --json -o r.json");
     // The name that it once had while it was written: nobody can plant anything at the one that it has now.
     let script =
         format!("ln -s victim r.json.$$.part; exec {} report last --json -o r.json", super::common::EBB);
@@ -140,8 +138,7 @@ fn a_store_that_cannot_be_written_can_be_read() {
     std::fs::set_permissions(&directory, PermissionsExt::from_mode(0o555)).unwrap();
     std::fs::set_permissions(home.path(""), PermissionsExt::from_mode(0o755)).unwrap();
     let root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
-    for line in
-        ["list", "show last", "report last --json", "show last --why", &format!("compare last {first}")]
+    for line in ["list", "show last", "show last --json", "show last --why", &format!("compare last {first}")]
     {
         let output = if root { as_nobody(&home, line) } else { home.ebb(line).output().unwrap() };
         assert!([0, 3].contains(&status(&output)), "{line}: {output:?}");
@@ -227,7 +224,7 @@ fn a_journal_of_a_run_that_was_killed_is_not_written() {
     let journals = home.files_in("state/ebbtide/journals");
     let [journal] = journals.as_slice() else { panic!("{journals:?}") };
     let before = std::fs::read(journal).unwrap();
-    for line in ["report last --csv -o", "bench --rw write --bs 512 --size 512 --destroy --filename"] {
+    for line in ["show last --csv -o", "bench --rw write --bs 512 --size 512 --destroy --filename"] {
         let output = home.ebb(line).arg(journal).output().unwrap();
         assert!([1, 2].contains(&status(&output)), "{line}: {output:?}");
         assert!(stderr(&output).contains("a journal of ebb's"), "{line}: {output:?}");
@@ -258,7 +255,7 @@ fn one_unreadable_journal_does_not_stop_cleanup() {
 #[test]
 fn a_run_that_is_refused_leaves_the_report_that_was_there() {
     let home = home();
-    assert_eq!(status(&home.ebb("report last -o good.html").output().unwrap()), 0);
+    assert_eq!(status(&home.ebb("show last -o good.html").output().unwrap()), 0);
     let before = std::fs::read(home.path("good.html")).unwrap();
     home.write(
         "none.toml",
@@ -323,7 +320,7 @@ fn a_report_that_is_replaced_keeps_its_owner_or_is_not_replaced() {
     std::fs::write(&file, "old").unwrap();
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o640)).unwrap();
     std::os::unix::fs::chown(&file, Some(65534), Some(65534)).unwrap();
-    assert_eq!(status(&home.ebb("report --csv -o r.csv").output().unwrap()), 0);
+    assert_eq!(status(&home.ebb("show --csv -o r.csv").output().unwrap()), 0);
     let found = std::fs::metadata(&file).unwrap();
     assert_eq!((found.uid(), found.gid(), found.mode() & 0o7777), (65534, 65534, 0o640));
     assert_ne!(std::fs::read(&file).unwrap(), b"old");
@@ -335,17 +332,17 @@ fn a_report_that_is_replaced_keeps_its_owner_or_is_not_replaced() {
     for name in ["", "data", "data/ebbtide", "data/ebbtide/store.sqlite"] {
         std::os::unix::fs::chown(home.path(name), Some(65534), Some(65534)).unwrap();
     }
-    let output = as_nobody(&home, "report --full --csv -o r.csv");
+    let output = as_nobody(&home, "show --full --csv -o r.csv");
     assert_eq!(status(&output), 2, "{output:?}");
     assert!(stderr(&output).contains("belongs to another user"), "{output:?}");
     assert_eq!(std::fs::read(&file).unwrap(), before);
-    assert_eq!(status(&as_nobody(&home, "report --csv -o mine.csv")), 0);
+    assert_eq!(status(&as_nobody(&home, "show --csv -o mine.csv")), 0);
 }
 
 #[test]
 fn what_cannot_be_printed_is_told_by_the_status() {
     let home = Home::new();
-    for line in ["--help", "--version", "run --help", "layouts --member-size 1GiB"] {
+    for line in ["--help", "--version", "run --help", "layout compare --member-size 1GiB"] {
         let script = format!("{} {line} >/dev/full", super::common::EBB);
         let output = home.command("sh").args(["-c", &script]).output().unwrap();
         assert_eq!(status(&output), 1, "{line}: {output:?}");

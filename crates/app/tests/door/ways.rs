@@ -75,7 +75,7 @@ fn session(home: &Home) {
 
 fn report(home: &Home, target: &Path, options: &str) -> Command {
     session(home);
-    let mut command = home.ebb(&format!("report {options} -o"));
+    let mut command = home.ebb(&format!("show {options} -o"));
     command.arg(target);
     command
 }

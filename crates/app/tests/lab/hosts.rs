@@ -194,7 +194,7 @@ fn the_study_of_small_files_from_one_and_from_two_clients() {
     let mut net = Net::start("study");
     net.limit();
     net.write("/tmp/study.toml", &study(2));
-    let run = "ebb run /tmp/study.toml --hosts a,b --dir /mnt/efs --seed 1 -q >/tmp/said || [ $? = 3 ]; ebb report --json --full";
+    let run = "ebb run /tmp/study.toml --hosts a,b --dir /mnt/efs --seed 1 -q >/tmp/said || [ $? = 3 ]; ebb show --json --full";
     let said = script(&mut net.server, run).unwrap();
     let session = json(&said);
     let figures: Vec<String> = [
@@ -224,7 +224,7 @@ fn a_clock_that_is_wrong_changes_no_figure_and_is_said() {
     let mut net = Net::start("clock");
     script(&mut net.clients[1], "date -s @$(( $(date +%s) + 3 ))").unwrap();
     net.write("/tmp/short.toml", &short(2));
-    let run = "ebb run /tmp/short.toml --hosts a,b --dir /mnt/efs -q >/tmp/said || [ $? = 3 ]; ebb report --json --full";
+    let run = "ebb run /tmp/short.toml --hosts a,b --dir /mnt/efs -q >/tmp/said || [ $? = 3 ]; ebb show --json --full";
     let said = script(&mut net.server, run).unwrap();
     eprintln!("{}", script(&mut net.server, "cat /tmp/said").unwrap());
     let session = json(&said);

@@ -112,7 +112,7 @@ fn what_is_installed_survives_a_reboot_and_sees_a_slower_disk() {
         tell(&mut guest, "sleep 2");
     }
     assert!(passes(&after) > passes(&known) && after["installed"]["last"].is_string(), "{after}");
-    eprintln!("{}", tell(&mut guest, "ebb monitor status; ebb changes"));
+    eprintln!("{}", tell(&mut guest, "ebb monitor status; ebb monitor changes"));
     tell(&mut guest, "rm -r /etc/systemd/system/ebbtide-monitor.service.d; systemctl daemon-reload");
     eprintln!("{}", tell(&mut guest, "/usr/local/bin/ebb undo monitor 2>&1"));
     assert_eq!(tell(&mut guest, UNITS), before);

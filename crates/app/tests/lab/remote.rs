@@ -40,7 +40,7 @@ fn the_calls_of_a_file_server_are_counted() {
     for (size, calls) in [("4k", 1.0), ("256k", 4.0)] {
         let experiment = EXPERIMENT.replace("SIZE", size);
         let line = format!(
-            "cat > /tmp/e.toml <<'END'\n{experiment}END\nebb run /tmp/e.toml -q >/dev/null || [ $? = 3 ]; ebb report --json --full"
+            "cat > /tmp/e.toml <<'END'\n{experiment}END\nebb run /tmp/e.toml -q >/dev/null || [ $? = 3 ]; ebb show --json --full"
         );
         let said = script(&mut guest, &line).unwrap();
         let session: Value = serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"));

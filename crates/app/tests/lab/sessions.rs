@@ -85,7 +85,7 @@ fn a_session_in_a_guest_is_stored_like_any_other() {
     let explained = home.ebb("show last --why").output().unwrap();
     assert!(explained.status.success(), "{explained:?}");
     let page = home.path("report.html");
-    assert!(home.ebb("report last -o report.html").output().unwrap().status.success());
+    assert!(home.ebb("show last -o report.html").output().unwrap().status.success());
     assert!(std::fs::read_to_string(page).unwrap().contains("QEMU guest, "));
 }
 

@@ -85,7 +85,7 @@ fn a_sweep_races_what_stands_in_a_guest() {
     let output = home.ebb("run sweep.toml --on lab --seed 1 -o best.toml").output().unwrap();
     // 3: three rounds seldom decide.
     assert!([0, 3].contains(&status(&output)), "{output:?}");
-    let session = home.json("report last --full", &[0]);
+    let session = home.json("show last --full", &[0]);
     assert_eq!((&session["session"]["trials_failed"], &session["session"]["rounds"]), (&0.into(), &3.into()));
 
     // Each trial stood on what its name says, as the guest's kernel saw it.

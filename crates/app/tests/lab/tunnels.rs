@@ -110,7 +110,7 @@ fn each_way_is_measured_beside_the_others() {
     );
     println!("{said}");
     let json: serde_json::Value =
-        serde_json::from_str(&tell(&mut desk, "cd /root/run; ebb report --store store.ebb --json")).unwrap();
+        serde_json::from_str(&tell(&mut desk, "cd /root/run; ebb show --store store.ebb --json")).unwrap();
     println!("{json:#}");
     for (name, ..) in WAYS {
         assert!(

@@ -136,14 +136,14 @@ fn a_device_that_is_named_by_its_number_is_warned_of() {
         )
     };
     home.write("numbered.toml", &text("/dev/nvme97n1"));
-    let checked = stdout(&home.ebb("experiment check numbered.toml").output().unwrap());
+    let checked = stdout(&home.ebb("check numbered.toml").output().unwrap());
     assert!(
         checked.contains("volume v: /dev/nvme97n1 is what the kernel called it at this boot"),
         "{checked}"
     );
     assert!(checked.contains("/dev/disk/by-id"), "{checked}");
     home.write("stable.toml", &text("/dev/disk/by-id/nvme-x"));
-    let checked = stdout(&home.ebb("experiment check stable.toml").output().unwrap());
+    let checked = stdout(&home.ebb("check stable.toml").output().unwrap());
     assert!(!checked.contains("the kernel called"), "{checked}");
 }
 
@@ -160,7 +160,7 @@ fn virtual_time_has_no_default_budget() {
     };
     // Eight rounds of two minutes.
     home.write("long.toml", &text("trials_min = 8\ntrials_max = 8"));
-    let checked = stdout(&home.ebb("experiment check long.toml").output().unwrap());
+    let checked = stdout(&home.ebb("check long.toml").output().unwrap());
     let flat = checked.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         flat.contains("the default budget of 10m ends it") || flat.contains("the default budget of"),

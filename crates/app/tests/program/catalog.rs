@@ -92,8 +92,8 @@ fn an_import_becomes_the_users_catalogue() {
         [workloads.w]\nrw = \"read\"\nruntime = \"1s\"\n";
     fs::write(&file, text).expect("writes");
     for command in [
-        &["experiment", "check"][..],
-        &["where", "--offset=0", "--design=d", "--file"],
+        &["check"][..],
+        &["layout", "where", "--offset=0", "--design=d", "--file"],
         &["bench", "--design=d", "--rw=read", "--runtime=100ms", "--file"],
         &["run", "--dry-run"],
     ] {

@@ -1,4 +1,4 @@
-//! `ebb changes` on stores with weeks of canaries.
+//! `ebb monitor changes` on stores with weeks of canaries.
 
 use crate::common::{Home, status, stderr};
 use ebbtide_model::monitor::events::VolumeContext;
@@ -44,7 +44,7 @@ const EIGHT: [&str; 8] = ["sdb", "sdc", "sdd", "sde", "sdf", "sdg", "sdh", "sdi"
 fn one_volumes_change_is_told_apart_from_its_siblings() {
     let home = Home::new();
     passes(&home.path("store.sqlite"), &EIGHT, 50, |name| if name == "sdf" { 0.37 } else { 1.0 });
-    let output = home.ebb("changes --store store.sqlite").output().unwrap();
+    let output = home.ebb("monitor changes --store store.sqlite").output().unwrap();
     assert_eq!(status(&output), 0, "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
     let mut lines = text.lines();
@@ -54,7 +54,7 @@ fn one_volumes_change_is_told_apart_from_its_siblings() {
     assert!(figures.contains("before") && figures.contains("95% interval"), "{figures}");
     assert_eq!(lines.next(), Some("looked at: 8 volumes, 2026-02-20 to 2026-04-10"));
 
-    let value = home.json("changes --store store.sqlite", &[0]);
+    let value = home.json("monitor changes --store store.sqlite", &[0]);
     assert_eq!(value["schema"], "ebbtide.changes/1");
     let changes = value["changes"].as_array().unwrap();
     assert_eq!(changes.len(), 1, "{value}");
@@ -69,17 +69,20 @@ fn one_volumes_change_is_told_apart_from_its_siblings() {
 
     // By name and by id; another one has none.
     for name in ["sdf", "vol-sdf"] {
-        assert_eq!(home.json(&format!("changes {name} --store store.sqlite"), &[0])["changes"][0], *change);
+        assert_eq!(
+            home.json(&format!("monitor changes {name} --store store.sqlite"), &[0])["changes"][0],
+            *change
+        );
     }
-    let other = home.json("changes sdg --store store.sqlite", &[0]);
+    let other = home.json("monitor changes sdg --store store.sqlite", &[0]);
     assert_eq!(other["changes"], serde_json::json!([]));
-    let text = home.ebb("changes sdg --store store.sqlite").output().unwrap();
+    let text = home.ebb("monitor changes sdg --store store.sqlite").output().unwrap();
     let text = String::from_utf8(text.stdout).unwrap();
     assert_eq!(text, "no lasting change of 5% or more: 1 volume, 2026-02-20 to 2026-04-10\n");
-    let unknown = home.ebb("changes sdz --store store.sqlite").output().unwrap();
+    let unknown = home.ebb("monitor changes sdz --store store.sqlite").output().unwrap();
     assert_eq!(status(&unknown), 2);
     assert!(stderr(&unknown).contains("no volume sdz was monitored; there is sdb, sdc"), "{unknown:?}");
-    let nowhere = home.ebb("changes --store nowhere.sqlite").output().unwrap();
+    let nowhere = home.ebb("monitor changes --store nowhere.sqlite").output().unwrap();
     assert_eq!(status(&nowhere), 2, "{nowhere:?}");
     assert!(stderr(&nowhere).contains("nowhere.sqlite: there is no store of passes"), "{nowhere:?}");
 }
@@ -100,13 +103,13 @@ fn a_change_stands_with_what_happened_then() {
             .add_passes(&[Pass { volume, at, values: Vec::new(), counted: None, found: Some(found) }])
             .unwrap();
     }
-    let text = home.ebb("changes --store store.sqlite").output().unwrap();
+    let text = home.ebb("monitor changes --store store.sqlite").output().unwrap();
     let text = String::from_utf8(text.stdout).unwrap();
     assert!(
         text.starts_with("sdf lost 50% of its seeks on 12 March 2026 04:10 UTC, after a resize from 100 GB to 200 GB at 04:10\n"),
         "{text}"
     );
-    let value = home.json("changes --store store.sqlite", &[0]);
+    let value = home.json("monitor changes --store store.sqlite", &[0]);
     let event = &value["changes"][0]["events"][0];
     assert_eq!((&event["event"], &event["at"]), (&"resized".into(), &"2026-03-12T04:10:10Z".into()));
     assert_eq!(value["events"][0]["id"], "vol-sdf");
@@ -118,14 +121,14 @@ fn a_change_stands_with_what_happened_then() {
 fn what_all_volumes_do_is_no_fault_of_one() {
     let home = Home::new();
     passes(&home.path("store.sqlite"), &EIGHT[..4], 40, |_| 0.8);
-    let value = home.json("changes --store store.sqlite", &[0]);
+    let value = home.json("monitor changes --store store.sqlite", &[0]);
     let changes = value["changes"].as_array().unwrap();
     assert_eq!(changes.len(), 4, "{value}");
     assert!(
         changes.iter().all(|change| change["siblings"] == "same" && change["siblings_changed"] == 3),
         "{value}"
     );
-    let text = home.ebb("changes sdb --store store.sqlite").output().unwrap();
+    let text = home.ebb("monitor changes sdb --store store.sqlite").output().unwrap();
     let text = String::from_utf8(text.stdout).unwrap();
     assert!(
         text.starts_with("sdb lost 20% of its seeks on 12 March 2026 04:10 UTC; so did its three siblings\n"),
@@ -136,15 +139,15 @@ fn what_all_volumes_do_is_no_fault_of_one() {
 #[test]
 fn too_little_is_said_to_be_too_little() {
     let home = Home::new();
-    let nothing = home.ebb("changes").output().unwrap();
+    let nothing = home.ebb("monitor changes").output().unwrap();
     assert_eq!((status(&nothing), nothing.stdout.as_slice()), (0, &b""[..]));
     assert!(stderr(&nothing).contains("`ebb monitor run`"), "{nothing:?}");
-    assert_eq!(home.json("changes", &[0])["changes"], serde_json::json!([]));
-    assert_eq!(status(&home.ebb("changes sda").output().unwrap()), 2);
+    assert_eq!(home.json("monitor changes", &[0])["changes"], serde_json::json!([]));
+    assert_eq!(status(&home.ebb("monitor changes sda").output().unwrap()), 2);
 
     passes(&home.path("store.sqlite"), &["sdb"], 5, |_| 1.0);
-    let output = home.ebb("changes --store store.sqlite").output().unwrap();
+    let output = home.ebb("monitor changes --store store.sqlite").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(text, "too short to tell: 1 volume, known for less than a week\n");
-    assert_eq!(home.json("changes --store store.sqlite", &[0])["looked_at"][0]["enough"], false);
+    assert_eq!(home.json("monitor changes --store store.sqlite", &[0])["looked_at"][0]["enough"], false);
 }

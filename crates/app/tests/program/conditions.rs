@@ -178,7 +178,7 @@ fn writes_are_made_durable_as_an_experiment_says() {
     assert!([0, 3].contains(&status), "{errors}");
     let summary = value["workloads"][0]["summary"].as_str().expect("a text");
     let mut report = Command::new(env!("CARGO_BIN_EXE_ebb"));
-    report.env("XDG_DATA_HOME", home.path().join("data")).args(["report", "last"]);
+    report.env("XDG_DATA_HOME", home.path().join("data")).args(["show", "last"]);
     let text = String::from_utf8(report.output().expect("runs").stdout).expect("is text");
     assert!(text.contains("what was written was read back, and is all as it was written"), "{text}");
     for part in ["after 10ms", "fsync after 2 writes", "50% compressible", "read back and compared after it"]

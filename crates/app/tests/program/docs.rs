@@ -197,9 +197,9 @@ fn is_free(shown: &Shown) -> bool {
     let is_dry = has(&["--dry-run"]) && !["--on", "--hosts"].iter().any(|option| has(&[option]));
     shown.is_plain
         && ([
-            &["experiment", "check"][..],
-            &["where"],
-            &["layouts"],
+            &["check"][..],
+            &["layout", "where"],
+            &["layout", "compare"],
             &["catalog", "list"],
             &["catalog", "show"],
             &["plan"],
@@ -272,7 +272,7 @@ fn keys_that_messages_and_pages_name_exist() {
     let home = Home::new();
     // Of ranges in a sweep, which are read by hand; of a job file.
     let mut keys: BTreeSet<String> = ["from", "to", "times", "step", "buffered"].map(str::to_owned).into();
-    for line in ["experiment schema", "plan --need-schema"] {
+    for line in ["check --schema", "plan --need-schema"] {
         let output = home.ebb(line).output().unwrap();
         properties(&serde_json::from_slice(&output.stdout).unwrap(), &mut keys);
     }

@@ -68,25 +68,20 @@ fn words(line: &str) -> Vec<&OsStr> {
 fn experiments_and_their_reports() {
     let home = Home::new();
     home.write("x.toml", &experiment());
-    let checked = printed(&home, &words("experiment check x.toml"));
+    let checked = printed(&home, &words("check x.toml"));
     assert!(checked.contains("n\\u202em: x\\x1b]0;owned\\x07\\u009b2J\\u202e\\r\\u2028y"), "{checked}");
     let run = printed(&home, &words("run x.toml --on sim"));
     assert!(run.contains("\\u202e"), "{run}");
-    for line in [
-        "run x.toml --plan",
-        "list",
-        "show last",
-        "show last --json",
-        "report last --json",
-        "show last --why",
-    ] {
+    for line in
+        ["run x.toml --plan", "list", "show last", "show last --json", "show last --json", "show last --why"]
+    {
         printed(&home, &words(line));
     }
     let list = printed(&home, &words("list"));
     assert!(list.contains("n\\u202em"), "{list}");
     // Text and HTML in files, for whoever reads them with `cat` or a browser.
     for name in ["r.txt", "r.html", "r.json"] {
-        printed(&home, &words(&format!("report last -o {name}")));
+        printed(&home, &words(&format!("show last -o {name}")));
         let text = std::fs::read_to_string(home.path(name)).unwrap();
         assert!(!text.replace(['\n', '\t'], "").contains(is_control), "{name}");
         // The text report names designs and workloads only.
@@ -103,19 +98,12 @@ fn file_names_and_excerpts() {
     let home = Home::new();
     let name = format!("{}\n.toml", hostile());
     home.write(&name, &format!("name = \"x\"\ndescripton = {}\n", hostile()));
-    let told = printed(&home, &[OsStr::new("experiment"), OsStr::new("check"), OsStr::new(&name)]);
+    let told = printed(&home, &[OsStr::new("check"), OsStr::new(&name)]);
     assert!(told.contains("x\\x1b]0;owned\\x07") && told.contains("descripton = x\\x1b"), "{told}");
     let nowhere = OsStr::new(&name[1..]);
-    for line in [
-        "run",
-        "fio",
-        "import",
-        "verify",
-        "explain --iostat",
-        "catalog import",
-        "catalog list --catalog",
-        "plan",
-    ] {
+    for line in
+        ["run", "fio", "import", "verify", "watch --log", "catalog import", "catalog list --catalog", "plan"]
+    {
         let mut arguments = words(line);
         arguments.push(nowhere);
         let told = printed(&home, &arguments);
@@ -141,7 +129,7 @@ fn file_names_and_excerpts() {
 fn excerpts_keep_their_caret_below_what_it_is_about() {
     let home = Home::new();
     home.write("x.toml", "name = \"x\"\n\"a\u{202e}\" = 1\n");
-    let told = printed(&home, &words("experiment check x.toml"));
+    let told = printed(&home, &words("check x.toml"));
     let lines: Vec<&str> = told.lines().collect();
     let at = lines.iter().position(|line| line.contains("\"a\\u202e\"")).unwrap_or_else(|| panic!("{told}"));
     let (marked, caret) = (lines[at], lines[at + 1]);
@@ -167,7 +155,7 @@ fn what_others_measured() {
         for line in [
             format!("show {id}"),
             format!("show {id} --why"),
-            format!("report {id}"),
+            format!("show {id}"),
             format!("show {id} --csv"),
         ] {
             let output = home.ebb(&line).output().unwrap();

@@ -35,7 +35,7 @@ fn every_malformed_file_gets_a_pointed_error() {
     for (name, _) in mistakes::files() {
         let file = format!("{name}.toml");
         let mut command = ebb();
-        command.current_dir(&directory).args(["experiment", "check", &file]);
+        command.current_dir(&directory).args(["check", &file]);
         let output = command.output().expect("ebb runs");
         let found = text(&output.stderr);
         assert!(output.status.code() == Some(2) && output.stdout.is_empty(), "{name}: {}", output.status);
@@ -53,7 +53,7 @@ fn errors_are_json_for_programs() {
     let directory = malformed();
     let output = ebb()
         .current_dir(&directory)
-        .args(["--json", "experiment", "check", "several-at-once.toml"])
+        .args(["--json", "check", "several-at-once.toml"])
         .arg(first_run())
         .output()
         .expect("ebb runs");
@@ -72,7 +72,7 @@ fn errors_are_json_for_programs() {
 
 #[test]
 fn a_good_file_is_summarised() {
-    let output = ebb().args(["experiment", "check"]).arg(first_run()).output().expect("ebb runs");
+    let output = ebb().args(["check"]).arg(first_run()).output().expect("ebb runs");
     assert!(output.status.success(), "{}", text(&output.stderr));
     let summary = text(&output.stdout);
     for expected in [
@@ -100,7 +100,7 @@ fn what_is_no_experiment_file_is_said() {
         (dir.path(), "is a directory and not a regular file"),
         (&dir.path().join("absent.toml"), "No such file"),
     ] {
-        let output = ebb().args(["experiment", "check"]).arg(path).output().expect("ebb runs");
+        let output = ebb().args(["check"]).arg(path).output().expect("ebb runs");
         assert_eq!(output.status.code(), Some(2), "{}", path.display());
         assert!(text(&output.stderr).contains(expected), "{}: {}", path.display(), text(&output.stderr));
     }
@@ -108,7 +108,7 @@ fn what_is_no_experiment_file_is_said() {
 
 #[test]
 fn the_schema_is_json() {
-    let output = ebb().args(["experiment", "schema"]).output().expect("ebb runs");
+    let output = ebb().args(["check", "--schema"]).output().expect("ebb runs");
     assert!(output.status.success());
     let schema: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(schema["title"], "Ebbtide experiment");

@@ -1,4 +1,4 @@
-//! `ebb explain --iostat` on the published slow member.
+//! `ebb watch --log` on the published slow member.
 
 use assert_cmd::Command;
 use predicates::prelude::PredicateBooleanExt;
@@ -19,23 +19,23 @@ fn ebb(arguments: &[&str]) -> Command {
 
 #[test]
 fn the_slow_member_is_named() {
-    let output = ebb(&["explain", "--iostat", "-"]).output().expect("it runs");
+    let output = ebb(&["watch", "--log", "-"]).output().expect("it runs");
     assert!(output.status.success());
     insta::assert_snapshot!(String::from_utf8_lossy(&output.stdout));
 }
 
 #[test]
 fn json_names_it_too() {
-    let output = ebb(&["explain", "--iostat", "-", "--json"]).output().expect("it runs");
+    let output = ebb(&["watch", "--log", "-", "--json"]).output().expect("it runs");
     let value: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(value["explanation"]["groups"][0]["outliers"][0]["name"], "sdi1");
 }
 
 #[test]
 fn what_cannot_be_explained_says_why() {
-    ebb(&["explain", "--iostat", "-", "--members", "sdi1,sdz"]).assert().code(2).stderr(contains("`sdz`"));
-    ebb(&["explain", "--iostat", "/no/such/log"]).assert().code(1).stderr(contains("/no/such/log"));
-    let mut nothing = ebb(&["explain", "--iostat", "-"]);
+    ebb(&["watch", "--log", "-", "--members", "sdi1,sdz"]).assert().code(2).stderr(contains("`sdz`"));
+    ebb(&["watch", "--log", "/no/such/log"]).assert().code(1).stderr(contains("/no/such/log"));
+    let mut nothing = ebb(&["watch", "--log", "-"]);
     nothing
         .write_stdin("hello")
         .assert()
@@ -46,29 +46,29 @@ fn what_cannot_be_explained_says_why() {
 #[test]
 fn members_have_siblings() {
     for members in ["sdi1", "sdi1,sdi1"] {
-        let mut alone = ebb(&["explain", "--iostat", "-", "--members", members]);
+        let mut alone = ebb(&["watch", "--log", "-", "--members", members]);
         alone.assert().code(2).stderr(contains("no siblings").and(contains(members)));
     }
-    let mut twice = ebb(&["explain", "--iostat", "-", "--members", "sdi1,sdi2,sdi1"]);
+    let mut twice = ebb(&["watch", "--log", "-", "--members", "sdi1,sdi2,sdi1"]);
     twice.assert().code(2).stderr(contains("`sdi1` is named twice"));
 }
 
 #[test]
 fn the_first_report_is_left_out_unless_it_is_an_interval() {
     let two = format!("{SLOW_MEMBER}\n{SLOW_MEMBER}");
-    let mut without = ebb(&["explain", "--iostat", "-"]);
+    let mut without = ebb(&["watch", "--log", "-"]);
     without
         .write_stdin(two.clone())
         .assert()
         .success()
         .stdout(contains("over 1 report.").and(contains("--all-reports")));
-    let mut every = ebb(&["explain", "--iostat", "-", "--all-reports"]);
+    let mut every = ebb(&["watch", "--log", "-", "--all-reports"]);
     every
         .write_stdin(two)
         .assert()
         .success()
         .stdout(contains("over 2 reports.").and(contains("in 2 of 2 reports")));
-    ebb(&["explain", "--all-reports"]).assert().code(2).stderr(contains("--iostat"));
+    ebb(&["watch", "--all-reports"]).assert().code(2).stderr(contains("--log"));
 }
 
 /// A mirror whose second disk waits 138 times as long, at too few requests and too short a queue to call it slow.
@@ -78,16 +78,14 @@ fn what_spared_a_member_is_said() {
                md0 92.00 9000.00 7.50 0.00 0.00 0.00 0.70 60.00\n\
                vdb 74.00 5000.00 0.27 0.00 0.00 0.00 0.02 2.00\n\
                vdc 18.00 2000.00 37.16 0.00 0.00 0.00 0.67 60.00\n";
-    let mut found = ebb(&["explain", "--iostat", "-"]);
+    let mut found = ebb(&["watch", "--log", "-"]);
     found
         .write_stdin(log)
         .assert()
         .success()
         .stdout(contains("md0 was active").and(contains("--members a,b")));
-    let output = ebb(&["explain", "--iostat", "-", "--members", "vdb,vdc"])
-        .write_stdin(log)
-        .output()
-        .expect("it runs");
+    let output =
+        ebb(&["watch", "--log", "-", "--members", "vdb,vdc"]).write_stdin(log).output().expect("it runs");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("vdc waits longer (await 37.2 ms against 0.27 ms"), "{text}");
     assert!(text.contains("18.0 requests are fewer than 30; its queue of 0.67 against 0.02"), "{text}");
@@ -98,7 +96,7 @@ fn what_spared_a_member_is_said() {
 fn recorded(name: &str, members: &[&str]) -> String {
     let place = concat!(env!("CARGO_MANIFEST_DIR"), "/../formats/src/iostat/recorded/");
     let log = format!("{place}{name}");
-    let mut arguments = vec!["explain", "--iostat", log.as_str()];
+    let mut arguments = vec!["watch", "--log", log.as_str()];
     let members = members.join(",");
     if !members.is_empty() {
         arguments.extend(["--members", members.as_str()]);
@@ -131,7 +129,7 @@ fn an_answer_says_what_was_skipped_and_what_to_look_at_next() {
         format!("{name} 900.00 3600.00 {wait:.2} 0.00 0.00 0.00 {queue:.2} {util:.2}\n")
     };
     let explained = |log: String, said: &[&str], not_said: &str| {
-        let output = ebb(&["explain", "--iostat", "-"]).write_stdin(log).output().expect("it runs");
+        let output = ebb(&["watch", "--log", "-"]).write_stdin(log).output().expect("it runs");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         said.iter().for_each(|said| assert!(text.contains(said), "{said}: {text}"));
         assert!(!text.contains(not_said), "{text}");

@@ -1,6 +1,6 @@
 //! What goes wrong under a run: said where and what, the rest goes on, nothing is left behind.
 
-use crate::common::{EBB, Home, LONG, Loop, SHORT, count, status, stderr, tiny, tool};
+use crate::common::{EBB, Home, LONG, Loop, SHORT, count, status, stderr, tiny, tool, until_at_work};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -281,7 +281,7 @@ fn a_signal_that_was_ignored_stays_so() {
 fn signalled(command: &mut Command, name: &str) -> std::process::Output {
     use std::process::Stdio;
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(500));
+    until_at_work(child.id(), Duration::from_millis(5));
     tool("kill", &[&format!("-{name}"), &child.id().to_string()]);
     child.wait_with_output().unwrap()
 }
@@ -343,8 +343,8 @@ fn a_message_is_short_however_long_the_line_is_that_it_quotes() {
         ("b.fio", format!("{long}\n"), "fio b.fio", "write `[global]` above it"),
         ("c.fio", format!("[{long}\n"), "fio c.fio", "write `[name]`"),
         ("d.fio", format!("[a]\n{long}=1\nsize=1m\n"), "fio d.fio", "d.fio:2"),
-        ("e.toml", before, "experiment check e.toml", "e.toml:2"),
-        ("f.toml", behind, "experiment check f.toml", "sizes"),
+        ("e.toml", before, "check e.toml", "e.toml:2"),
+        ("f.toml", behind, "check f.toml", "sizes"),
         (
             "g.toml",
             format!("[[volume_type]]\nprovider = \"{long}\"\nid = {long}\n"),
@@ -355,7 +355,7 @@ fn a_message_is_short_however_long_the_line_is_that_it_quotes() {
         ("i.csv", format!("1.03,2,vm,1G,{long},,,\n"), "import i.csv", ""),
         ("j.json", format!("{{\"fio version\": \"fio-3.33\", \"jobs\": \"{long}\"}}"), "import j.json", ""),
         ("k.toml", format!("capacity = \"{number}\"\n"), "plan k.toml", "k.toml:1"),
-        ("l.txt", format!("Device {long}\n{long} 1 2\n"), "explain --iostat l.txt", ""),
+        ("l.txt", format!("Device {long}\n{long} 1 2\n"), "watch --log l.txt", ""),
         ("m", String::new(), &format!("show {}", &long[..60_000]), ""),
     ];
     for (name, text, line, wanted) in all {

@@ -90,7 +90,7 @@ fn each_host_runs_its_share_and_all_of_it_is_one_trial() {
     assert!(stderr(&ran).contains("host alpha: v0 (new)"), "{}", stderr(&ran));
     assert!(std::fs::read_to_string(home.path("two.html")).unwrap().contains("What they are"));
 
-    let session = home.json("report --full", &[0]);
+    let session = home.json("show --full", &[0]);
     assert_eq!(session["session"]["backend"], "hosts");
     assert_eq!(session["session"]["hosts"].as_array().unwrap().len(), 2);
     let notes = session["session"]["inventory"]["notes"].to_string();
@@ -197,7 +197,7 @@ fn a_host_that_dies_fails_its_trials_is_named_and_the_others_put_everything_back
     running.signal("INT");
     let ended = running.wait();
     assert!(stderr(&ended).contains("host beta is lost"), "{}", stderr(&ended));
-    let session = home.json("report --full", &[0]);
+    let session = home.json("show --full", &[0]);
     // On a busy machine a trial may fail for beginning late.
     let lost = |trial: &&&Value| trial["failed"].as_str().is_some_and(|why| why.contains("beta"));
     let failed = |design: &str| trials(&session, design, "read").iter().filter(lost).count();

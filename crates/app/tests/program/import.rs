@@ -29,7 +29,7 @@ fn old_results_are_listed_shown_and_reported() {
         .find(|r| r["workload"] == "seqread" && r["metric"] == "iops");
     // 8649 reads and fio's count of writes in 1.003 s.
     assert!(iops.unwrap()["median"].as_f64().unwrap() > 8649.0 / 1.003, "{shown}");
-    for line in ["list", "show", &format!("show {fio} --why"), &format!("report {fio} -o fio.html")] {
+    for line in ["list", "show", &format!("show {fio} --why"), &format!("show {fio} -o fio.html")] {
         let output = home.ebb(line).output().unwrap();
         assert_eq!(status(&output), 0, "{line}: {output:?}");
     }

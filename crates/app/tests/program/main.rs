@@ -4,8 +4,8 @@
 
 mod apply;
 mod attach;
-mod attribute;
 mod bench;
+mod blame;
 mod brought;
 mod catalog;
 mod changes;

@@ -40,7 +40,7 @@ fn a_pass_reads_and_is_stored() {
     assert!(shown.contains("each pass for 35 days, medians of hours for 2 years"), "{shown}");
     assert!(shown.contains("not paused; a file "), "{shown}");
 
-    let text = String::from_utf8(home.ebb("changes").output().unwrap().stdout).unwrap();
+    let text = String::from_utf8(home.ebb("monitor changes").output().unwrap().stdout).unwrap();
     assert_eq!(text, "too short to tell: 2 volumes, known for less than a week\n");
 }
 

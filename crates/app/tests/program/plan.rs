@@ -81,7 +81,7 @@ fn a_plan_is_an_experiment_that_gives_its_figures() {
         let file = plan["experiment_file"].as_str().expect("a path");
         let text = std::fs::read_to_string(home.path(file)).expect("was written");
         assert_eq!(text, plan["experiment"].as_str().expect("a text"));
-        ran(&home, &format!("experiment check {file}"), 0);
+        ran(&home, &format!("check {file}"), 0);
         ran(&home, &format!("run {file} --dry-run"), 0);
         let report = home.json(&format!("run {file} --on sim --seed 1 --no-save"), &[0]);
         for (workload, metric, key) in [
@@ -138,7 +138,7 @@ fn copies_over_hosts_are_planned_until_md_is_outgrown() {
     assert!(number(&plan["volumes"][0]["count"]) % 3.0 == 0.0);
     assert!(plan["remarks"].to_string().contains("no other host may be lost"), "{plan}");
     let file = plan["experiment_file"].as_str().expect("a path");
-    ran(&home, &format!("experiment check {file}"), 0);
+    ran(&home, &format!("check {file}"), 0);
     let report = home.json(&format!("run {file} --on sim --seed 1 --no-save"), &[0, 3]);
     let results = report["results"].as_array().expect("a list");
     let found =

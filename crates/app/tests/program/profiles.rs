@@ -1,10 +1,10 @@
 //! `ebb profile`: each runs on a small scale, and tells what it should.
 
-use crate::common::{Home, until_true};
+use crate::common::{Home, until_at_work};
 use serde_json::Value;
 use std::fs;
-use std::path::Path;
 use std::process::{Command, Output};
+use std::time::Duration;
 
 /// `ebb` in a directory of its own in `home`.
 fn in_place(home: &Home, line: &str) -> Command {
@@ -138,18 +138,8 @@ fn interrupted(home: &Home, arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = home.interruptible("--quiet profile");
     command.current_dir(&place);
     let child = command.args(arguments).stdout(std::process::Stdio::piped()).spawn().expect("starts");
-    let threads = format!("/proc/{}/task", child.id());
-    // Nanoseconds that it had a processor, so that a busy machine gives it as much to do: some hundred operations.
-    let has_worked = |thread: &Path| {
-        let read = |name: &str| fs::read_to_string(thread.join(name)).unwrap_or_default();
-        let ran = read("schedstat").split_whitespace().next().and_then(|ran| ran.parse::<u64>().ok());
-        read("comm").starts_with("ebb-job") && ran.is_some_and(|ran| ran > 50_000_000)
-    };
-    let at_work = || {
-        let mut threads = fs::read_dir(&threads).expect("it runs").flatten();
-        threads.any(|thread| has_worked(&thread.path()))
-    };
-    until_true("its job at work", at_work);
+    // Some hundred operations.
+    until_at_work(child.id(), Duration::from_millis(50));
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("is running");
     let output = child.wait_with_output().expect("ends");

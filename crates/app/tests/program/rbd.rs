@@ -29,7 +29,7 @@ fn what_is_no_image_or_none_of_this_host_says_what_to_write() {
         ("watch rbd:rbd/none", 1, "`rbd device map rbd/none` maps it"),
         ("run good.toml --destroy", 1, "volume v: rbd:rbd/none is not mapped on this host"),
         ("run good.toml --destroy --dry-run", 1, "volume v: rbd:rbd/none is not mapped on this host"),
-        ("experiment check bad.toml", 2, "bad.toml:3:10: error: `rbd:none` is not an image of Ceph"),
+        ("check bad.toml", 2, "bad.toml:3:10: error: `rbd:none` is not an image of Ceph"),
     ] {
         let output = home.ebb(line).output().unwrap();
         assert!(status(&output) == ends && stderr(&output).contains(said), "{line}: {output:?}");

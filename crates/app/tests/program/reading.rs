@@ -32,18 +32,18 @@ fn written(home: &Home) {
 
 /// Every option that names a file, with `named` for its name.
 const WAYS: &[&str] = &[
-    "experiment check named",
-    "experiment check profiled.toml",
+    "check named",
+    "check profiled.toml",
     "run named",
     "run named --on sim",
-    "where --file named --design d --offset 0 --length 4k",
+    "layout where --file named --design d --offset 0 --length 4k",
     "fio named",
     "fio including.fio",
     "profile run ./named.toml new --size 4m",
     "profile show ./named.toml",
     "verify named",
     "import named",
-    "explain --iostat named",
+    "watch --log named",
     "catalog import named",
     "catalog list --catalog named",
     "plan named",

@@ -50,7 +50,7 @@ fn every_backend_takes_what_a_replicated_design_is_made_of() {
     let home = Home::new();
     let file = home.write("hosts.toml", EXPERIMENT);
     let file = file.display();
-    let said = home.ebb(&format!("experiment check {file}")).output().unwrap();
+    let said = home.ebb(&format!("check {file}")).output().unwrap();
     let said = String::from_utf8_lossy(&said.stdout);
     assert!(
         said.contains("stripe of 2 (each a RAID10 of 3, 2 offset copies, chunk 64KiB), chunk 64KiB")
@@ -60,7 +60,7 @@ fn every_backend_takes_what_a_replicated_design_is_made_of() {
     );
     // The same bytes in the same places as the layouts that it is made of.
     let place = |design: &str| {
-        let line = format!("where --file {file} --design {design} --offset 192KiB --length 64KiB");
+        let line = format!("layout where --file {file} --design {design} --offset 192KiB --length 64KiB");
         let mut value = home.json(&line, &[0]);
         value["extents"].take()
     };

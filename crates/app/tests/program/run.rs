@@ -147,7 +147,7 @@ fn a_dry_run_says_what_the_run_would_refuse_or_overwrite_and_that_the_budget_is_
     assert!(said.contains("\nrounds 1 to 6"), "the plan is printed all the same: {said}");
     let too_small = "the budget of 20s ends it before the least 6 rounds, which would take 2 min: the answer cannot be reached";
     assert!(said.contains(too_small), "{said}");
-    let checked = home.ebb("experiment check e.toml").output().unwrap();
+    let checked = home.ebb("check e.toml").output().unwrap();
     assert!(String::from_utf8_lossy(&checked.stdout).contains(too_small), "{checked:?}");
     let plan = home.json("run e.toml --dry-run --destroy", &[0]);
     assert!(plan["plan"]["refused"].is_null(), "{plan}");
@@ -242,7 +242,7 @@ fn what_cannot_work_is_refused_before_anything_is_made() {
         assert!(stderr(&output).contains(part), "{line}: {output:?}");
         assert_eq!(home.files_in("volumes").len() + home.files_in("data").len(), 0, "{line}");
     }
-    let checked = home.ebb("experiment check parity.toml").output().unwrap();
+    let checked = home.ebb("check parity.toml").output().unwrap();
     assert!(String::from_utf8_lossy(&checked.stdout).contains("`--on files` refuses this"), "{checked:?}");
 }
 
@@ -305,7 +305,7 @@ fn latency_decides_where_it_is_asked_to() {
         "wrong.toml",
         &std::fs::read_to_string(home.path("p99.toml")).unwrap().replace("\"p99\"\nt", "\"p95\"\nt"),
     );
-    let output = home.ebb("experiment check wrong.toml").output().unwrap();
+    let output = home.ebb("check wrong.toml").output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(2) && said.contains("write `p99`"), "{said}");
 }
@@ -329,7 +329,7 @@ fn output_that_is_closed_is_an_error() {
     let ran = home.ebb("run tiny.toml --on sim --quiet").output().unwrap().status;
     assert!(matches!(ran.code(), Some(0 | 3)), "{ran:?}");
     let bench = format!("bench {} --size 64k --json", home.path("volumes").display());
-    for line in ["report last --csv", "show last", "list", "list --json", "--help", &bench] {
+    for line in ["show last --csv", "show last", "list", "list --json", "--help", &bench] {
         let closed = |how: &str| {
             let mut shell = home.command("sh");
             shell.args(["-c", &format!("exec \"$0\" \"$@\" {how}"), EBB]).args(line.split_whitespace());

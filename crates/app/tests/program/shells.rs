@@ -5,13 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 fn commands(home: &Home) -> Vec<String> {
-    let help = String::from_utf8(home.ebb("--help").output().unwrap().stdout).unwrap();
-    let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
-    let names = list.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    names
-        .map(|line| line.split_whitespace().next().unwrap().to_owned())
-        .filter(|name| name != "help")
-        .collect()
+    let text = |line| String::from_utf8(home.ebb(line).output().unwrap().stdout).unwrap();
+    let lists = text("--help") + &text("help tools");
+    let names = lists.lines().filter(|line| line.starts_with("  "));
+    names.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect()
 }
 
 #[test]

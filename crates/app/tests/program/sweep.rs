@@ -68,7 +68,7 @@ fn the_best_wins_and_a_stored_session_says_the_same() {
     ] {
         assert!(flat.contains(part), "{part}: {text}");
     }
-    let page = home.ebb("report -o report.html").output().unwrap();
+    let page = home.ebb("show -o report.html").output().unwrap();
     assert_eq!(status(&page), 0);
     let page = std::fs::read_to_string(home.path("report.html")).unwrap();
     assert!(
@@ -81,7 +81,7 @@ fn the_best_wins_and_a_stored_session_says_the_same() {
     assert!(best.starts_with("# array/members=4,workload.iodepth=32: the best of 6 designs\n"), "{best}");
     let again = home.ebb("run best.toml --on sim --dry-run").output().unwrap();
     assert_eq!(status(&again), 0, "{}", stderr(&again));
-    assert_eq!(status(&home.ebb("report -o again.toml").output().unwrap()), 0);
+    assert_eq!(status(&home.ebb("show -o again.toml").output().unwrap()), 0);
     assert_eq!(std::fs::read_to_string(home.path("again.toml")).unwrap(), best);
 }
 
@@ -154,7 +154,7 @@ fn what_is_not_decided_has_no_best_design() {
     let said = "best.toml is not written: 2 of 2 designs are left, and nothing tells which is the best";
     assert!(stderr(&short).contains(said), "{}", stderr(&short));
     assert!(!home.path("best.toml").exists());
-    let again = home.ebb("report -o best.toml").output().unwrap();
+    let again = home.ebb("show -o best.toml").output().unwrap();
     assert_eq!(status(&again), 3, "{}", stderr(&again));
     assert!(stderr(&again).contains(said) && !home.path("best.toml").exists(), "{}", stderr(&again));
 
@@ -204,7 +204,7 @@ fn the_experiment_is_not_replaced_by_its_own_best() {
         assert!(stderr(&refused).contains("choose another file with -o"), "{}", stderr(&refused));
     }
     home.json("run sweep.toml --on sim --seed 2", &[0, 3]);
-    assert_eq!(status(&home.ebb("report -o other.toml").output().unwrap()), 2);
+    assert_eq!(status(&home.ebb("show -o other.toml").output().unwrap()), 2);
     for kept in ["sweep.toml", "linked.html", "other.toml"] {
         assert_eq!(std::fs::read_to_string(home.path(kept)).unwrap(), text, "{kept}");
     }

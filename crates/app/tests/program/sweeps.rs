@@ -76,7 +76,7 @@ fn the_reduced_sweep_is_one_that_a_guest_can_build() {
     let (status, _, error) = run(&file, &["--dry-run", "--on", "sim"]);
     assert_eq!(status, Some(2), "nothing is planted, so the simulator has no model: {error}");
     assert!(error.contains("no model of"), "{error}");
-    let (status, checked, error) = ebb(&["experiment", "check"], &file, &[]);
+    let (status, checked, error) = ebb(&["check"], &file, &[]);
     assert_eq!(status, Some(0), "{error}");
     for expected in
         ["16 designs of raid0: all that the levels make", "filesystem       ext4, xfs", "17 trials"]

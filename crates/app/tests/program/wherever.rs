@@ -1,4 +1,4 @@
-//! `ebb where` and `ebb layouts` as a user runs them.
+//! `ebb layout where` and `ebb layout compare` as a user runs them.
 
 use assert_cmd::Command;
 use serde_json::{Value, json};
@@ -31,16 +31,15 @@ fn extents(line: &str) -> Vec<(u64, u64, u64, Value)> {
 
 #[test]
 fn a_stripe_extent_is_on_one_member() {
-    let line =
-        "where --layout stripe --members 4 --chunk 256KiB --member-size 1GiB --offset 1MiB --length 4KiB";
+    let line = "layout where --layout stripe --members 4 --chunk 256KiB --member-size 1GiB --offset 1MiB --length 4KiB";
     assert_eq!(extents(line), [(0, 262_144, 4096, json!(0))]);
 }
 
 #[test]
 fn copies_and_parity_are_told_apart() {
-    let raid10 = "where --layout raid10 --arrangement far --chunk 64KiB --members 3 --member-size 1MiB --offset 128KiB";
+    let raid10 = "layout where --layout raid10 --arrangement far --chunk 64KiB --members 3 --member-size 1MiB --offset 128KiB";
     assert_eq!(extents(raid10), [(2, 0, 4096, json!(0)), (0, 524_288, 4096, json!(1))]);
-    let raid6 = "where --layout raid6 --chunk 64KiB --members 5 --member-size 1MiB --offset 192KiB";
+    let raid6 = "layout where --layout raid6 --chunk 64KiB --members 5 --member-size 1MiB --offset 192KiB";
     assert_eq!(
         extents(raid6),
         [
@@ -53,15 +52,15 @@ fn copies_and_parity_are_told_apart() {
 
 #[test]
 fn unequal_members_by_list_or_by_repetition() {
-    let list = "where --layout linear --member-size 1MiB,2MiB --offset 1MiB";
-    let repeated = "where --layout linear --member-size 1MiB --member-size 2MiB --offset 1MiB";
+    let list = "layout where --layout linear --member-size 1MiB,2MiB --offset 1MiB";
+    let repeated = "layout where --layout linear --member-size 1MiB --member-size 2MiB --offset 1MiB";
     assert_eq!(extents(list), [(1, 0, 4096, json!(0))]);
     assert_eq!(extents(repeated), extents(list));
 }
 
 #[test]
 fn the_reverse_finds_the_array_byte() {
-    let base = "where --layout stripe --members 4 --chunk 256KiB --member-size 1000KiB";
+    let base = "layout where --layout stripe --members 4 --chunk 256KiB --member-size 1000KiB";
     let found = json_of(&format!("{base} --member 0 --member-offset 256KiB"));
     assert_eq!(found["array_offset"], 1 << 20);
     let tail = json_of(&format!("{base} --member 0 --member-offset 999KiB"));
@@ -91,33 +90,42 @@ runtime = "10s"
 "#;
     std::fs::write(&file, text).unwrap();
     let path = file.to_str().unwrap();
-    let found = json_of(&format!("where --file {path} --design both --offset 64KiB"));
+    let found = json_of(&format!("layout where --file {path} --design both --offset 64KiB"));
     assert_eq!(found["extents"][0]["name"], "right", "{found}");
-    let back = json_of(&format!("where --file {path} --design both --member right --member-offset 0"));
+    let back = json_of(&format!("layout where --file {path} --design both --member right --member-offset 0"));
     assert_eq!(back["array_offset"], 65536);
-    let missing = ebb(&format!("where --file {path} --design none")).assert().code(2);
+    let missing = ebb(&format!("layout where --file {path} --design none")).assert().code(2);
     let stderr = String::from_utf8_lossy(&missing.get_output().stderr).into_owned();
     assert!(stderr.contains("no design `none`; it has one, both"), "{stderr}");
 }
 
 #[test]
 fn what_cannot_be_says_what_to_write_and_exits_2() {
-    let stripe = "where --layout stripe --members 4 --member-size 1MiB --chunk 64KiB";
+    let stripe = "layout where --layout stripe --members 4 --member-size 1MiB --chunk 64KiB";
     let cases = [
-        ("where".to_owned(), "write --layout"),
-        ("where --layout stripe --members 4".to_owned(), "--member-size 1GiB"),
-        ("where --layout stripe --members 3 --member-size 1GiB,1GiB".to_owned(), "or 3 sizes"),
-        ("where --layout raid6 --members 3 --member-size 1GiB".to_owned(), "raid6 needs at least 4 members"),
-        ("where --layout raid10 --copies 5 --members 4 --member-size 1GiB".to_owned(), "from 2 to 4"),
-        ("where --layout raid5 --members 4 --member-size 1GiB --chunk 12KiB".to_owned(), "a power of two"),
+        ("layout where".to_owned(), "write --layout"),
+        ("layout where --layout stripe --members 4".to_owned(), "--member-size 1GiB"),
+        ("layout where --layout stripe --members 3 --member-size 1GiB,1GiB".to_owned(), "or 3 sizes"),
+        (
+            "layout where --layout raid6 --members 3 --member-size 1GiB".to_owned(),
+            "raid6 needs at least 4 members",
+        ),
+        ("layout where --layout raid10 --copies 5 --members 4 --member-size 1GiB".to_owned(), "from 2 to 4"),
+        (
+            "layout where --layout raid5 --members 4 --member-size 1GiB --chunk 12KiB".to_owned(),
+            "a power of two",
+        ),
         (format!("{stripe} --offset 4MiB"), "at most that"),
         (format!("{stripe} --offset 18446744073709551615"), "at most that"),
         (format!("{stripe} --length 0"), "--length 1"),
         (format!("{stripe} --member 4 --member-offset 0"), "write one of 0, 1, 2, 3"),
-        ("where --layout stripe --member-size 1000TiB --chunk 4k --length 1TiB".to_owned(), "write at most"),
-        ("layouts --members 17 --member-size 1GiB".to_owned(), "at most 16"),
-        ("layouts".to_owned(), "--member-size 1GiB"),
-        ("layouts --members 0 --member-size 1GiB".to_owned(), "at least 1 members"),
+        (
+            "layout where --layout stripe --member-size 1000TiB --chunk 4k --length 1TiB".to_owned(),
+            "write at most",
+        ),
+        ("layout compare --members 17 --member-size 1GiB".to_owned(), "at most 16"),
+        ("layout compare".to_owned(), "--member-size 1GiB"),
+        ("layout compare --members 0 --member-size 1GiB".to_owned(), "at least 1 members"),
     ];
     for (line, wanted) in cases {
         let assert = ebb(&line).assert().code(2);
@@ -129,7 +137,7 @@ fn what_cannot_be_says_what_to_write_and_exits_2() {
 
 #[test]
 fn the_picture_marks_the_extent() {
-    let line = "where --layout raid5 --members 3 --member-size 1MiB --chunk 64KiB --offset 128KiB";
+    let line = "layout where --layout raid5 --members 3 --member-size 1MiB --chunk 64KiB --offset 128KiB";
     let output = ebb(line).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("RAID5 of 3, chunk 64KiB, 2MiB"), "{text}");
@@ -139,13 +147,14 @@ fn the_picture_marks_the_extent() {
 
 #[test]
 fn layouts_compares_the_levels() {
-    let value = json_of("layouts --members 4 --member-size 1GiB");
+    let value = json_of("layout compare --members 4 --member-size 1GiB");
     let raid10: Vec<&Value> =
         value["layouts"].as_array().unwrap().iter().filter(|r| r["layout"] == "raid10").collect();
     assert_eq!(raid10[0]["capacity"], 2u64 << 30);
     assert_eq!((&raid10[0]["losses_guaranteed"], &raid10[0]["losses_best"]), (&json!(1), &json!(2)));
     let text =
-        String::from_utf8(ebb("layouts --members 3 --member-size 1GiB").output().unwrap().stdout).unwrap();
+        String::from_utf8(ebb("layout compare --members 3 --member-size 1GiB").output().unwrap().stdout)
+            .unwrap();
     assert!(text.contains("raid5            2GiB"), "{text}");
     assert!(text.contains("raid6: not possible: raid6 needs at least 4 members"), "{text}");
 }

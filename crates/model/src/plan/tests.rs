@@ -65,7 +65,7 @@ fn a_plan_says_what_is_refused_and_what_is_filled_first() {
     assert_eq!(plan(&experiment, BackendKind::Files, false).refused.as_deref(), Some(expected));
     assert_eq!(plan(&experiment, BackendKind::Files, true).refused, None);
     assert_eq!(plan(&experiment, BackendKind::Sim, false).refused, None, "nothing is touched");
-    // As `ebb experiment check` says it.
+    // As `ebb check` says it.
     assert!(plan(&experiment, BackendKind::Files, true).notes.is_empty());
     experiment.answer.budget = Nanos::from_secs(1);
     assert_eq!(plan(&experiment, BackendKind::Files, true).notes, experiment.cannot_decide());

@@ -262,7 +262,7 @@ impl Page {
         for (command, gives) in
             [("-o report.html", "charts"), ("--json", "all figures"), ("--csv", "every trial")]
         {
-            self.prose(&format!("  ebb report {id} {command}: {gives}"), 4, Paint::Faint);
+            self.prose(&format!("  ebb show {id} {command}: {gives}"), 4, Paint::Faint);
         }
     }
 }

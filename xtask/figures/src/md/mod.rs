@@ -316,7 +316,7 @@ mod tests {
         assert!(least >= 0.25 && most <= 2.0, "{least} to {most}");
     }
 
-    /// What `ebb layouts` says: members that a deep sequential load works, and what a write of 4 KiB costs.
+    /// What `ebb layout compare` says: members that a deep sequential load works, and what a write of 4 KiB costs.
     #[test]
     fn fan_out_and_cost_of_writes_are_what_md_did() {
         let measured = parse(&read(&root().join(MEASURED)).expect("the figures are kept"));

@@ -22,7 +22,7 @@ use std::process::ExitCode;
 /// Have systemd call `ebb monitor run` every so often: writes a service and a timer, and starts the timer
 ///
 /// The service runs as a user of its own that may read the volumes and nothing else, keeps what it sees in
-/// /var/lib/ebbtide-monitor/store.sqlite, and runs the very program that installs it: `ebb` has to be where only root writes. `ebb changes`
+/// /var/lib/ebbtide-monitor/store.sqlite, and runs the very program that installs it: `ebb` has to be where only root writes. `ebb monitor changes`
 /// and `ebb monitor status` read that store where no other is named.
 ///
 /// Exit status: 0 it is installed; 1 failed; 2 wrong usage.

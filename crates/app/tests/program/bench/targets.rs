@@ -195,7 +195,7 @@ fn a_failure_gives_the_figures_until_then_and_says_so() {
         .stderr(std::process::Stdio::piped())
         .spawn()
         .expect("starts");
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    crate::common::until_at_work(child.id(), std::time::Duration::from_millis(5));
     cut.set_len(4096).expect("cuts");
     let output = child.wait_with_output().expect("ends");
     assert_eq!(output.status.code(), Some(1));

@@ -1,11 +1,11 @@
-//! `ebb experiment`: checks experiment files and prints their schema; touches nothing.
+//! `ebb check`: checks experiment files and prints their schema; touches nothing.
 
 use crate::cli::globals::Globals;
 use crate::error::CliError;
 use crate::experiment_file::{ProfilesBeside, read};
 use crate::kernel_names;
 use crate::views;
-use clap::{Args, Subcommand};
+use clap::Args;
 use ebbtide_experiment::{Summary, json_schema};
 use ebbtide_model::catalog::Catalog;
 use ebbtide_model::experiment::Experiment;
@@ -14,34 +14,28 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Arguments of `ebb experiment`.
+/// Check experiment files: what each would do, or its mistakes
+///
+/// Touches nothing. Exit status: 0 all are right; 2 one is not.
 #[derive(Debug, Args)]
-pub struct ExperimentArgs {
-    #[command(subcommand)]
-    command: ExperimentCommand,
-}
-
-#[derive(Debug, Subcommand)]
-enum ExperimentCommand {
-    /// Check experiment files: print what each would do, or all its mistakes
-    Check {
-        /// Experiment files (TOML)
-        #[arg(required = true, value_name = "FILE")]
-        files: Vec<PathBuf>,
-    },
+pub struct CheckArgs {
+    /// Experiment files (TOML)
+    #[arg(required_unless_present = "schema", value_name = "FILE")]
+    files: Vec<PathBuf>,
     /// Print the JSON Schema of experiment files, for editors
-    Schema,
+    #[arg(long, conflicts_with = "files")]
+    schema: bool,
 }
 
-/// Runs `ebb experiment`.
+/// Runs `ebb check`.
 ///
 /// # Errors
 /// A file that cannot be read or is wrong (status 2), or standard output that cannot be written.
-pub fn run(args: &ExperimentArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    match &args.command {
-        ExperimentCommand::Schema => views::print_json(&json_schema()).map(|()| ExitCode::SUCCESS),
-        ExperimentCommand::Check { files } => check(files, globals),
+pub fn run(args: &CheckArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    if args.schema {
+        return views::print_json(&json_schema()).map(|()| ExitCode::SUCCESS);
     }
+    check(&args.files, globals)
 }
 
 fn check(files: &[PathBuf], globals: &Globals) -> Result<ExitCode, CliError> {

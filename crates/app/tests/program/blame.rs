@@ -1,4 +1,4 @@
-//! `ebb attribute` on sessions of the simulator: volumes that move between instances, where it is known who is slow.
+//! `ebb blame` on sessions of the simulator: volumes that move between instances, where it is known who is slow.
 
 use crate::common::{Home, status, stderr};
 use serde_json::Value;
@@ -52,7 +52,7 @@ fn accused(attribution: &Value, of: &str) -> Vec<String> {
 #[test]
 fn a_slow_volume_is_named_wherever_it_is_and_what_replacing_it_gains() {
     let home = Home::new();
-    let line = format!("attribute {}", swaps(&home, &[3], false).join(" "));
+    let line = format!("blame {}", swaps(&home, &[3], false).join(" "));
     let found = home.json(&line, &[0]);
     assert_eq!(found["schema"], "ebbtide.attribution/1");
     assert_eq!(
@@ -78,7 +78,7 @@ fn a_slow_volume_is_named_wherever_it_is_and_what_replacing_it_gains() {
 #[test]
 fn a_slow_instance_is_named_and_its_volumes_are_cleared() {
     let home = Home::new();
-    let found = home.json(&format!("attribute {}", swaps(&home, &[], true).join(" ")), &[0]);
+    let found = home.json(&format!("blame {}", swaps(&home, &[], true).join(" ")), &[0]);
     assert_eq!(
         (accused(&found, "volumes"), accused(&found, "hosts")),
         (vec![], vec!["i-a".to_owned()]),
@@ -90,9 +90,9 @@ fn a_slow_instance_is_named_and_its_volumes_are_cleared() {
 fn nobody_is_accused_where_nobody_is_slow_and_no_host_where_volumes_never_moved() {
     let home = Home::new();
     let sessions = swaps(&home, &[], false);
-    let found = home.json(&format!("attribute {}", sessions.join(" ")), &[0]);
+    let found = home.json(&format!("blame {}", sessions.join(" ")), &[0]);
     assert_eq!((accused(&found, "volumes"), accused(&found, "hosts")), (vec![], vec![]), "{found}");
-    let one = home.json(&format!("attribute {}", sessions[0]), &[3]);
+    let one = home.json(&format!("blame {}", sessions[0]), &[3]);
     let needs = one["needs"].as_array().unwrap();
     assert!(needs.iter().any(|need| need["measure"].as_str().unwrap().starts_with("attach vol")), "{one}");
 }
@@ -101,13 +101,13 @@ fn nobody_is_accused_where_nobody_is_slow_and_no_host_where_volumes_never_moved(
 fn a_file_is_measured_member_by_member() {
     let home = Home::new();
     home.write("array.toml", &experiment(&[0, 1, 2, 3, 4, 5], &[4], false));
-    let plan = home.json("attribute array.toml --on sim --dry-run", &[0]);
+    let plan = home.json("blame array.toml --on sim --dry-run", &[0]);
     assert!(plan.to_string().contains("pair-vol2-vol3"), "{plan}");
-    let found = home.json("attribute array.toml --on sim --seed 1", &[0]);
+    let found = home.json("blame array.toml --on sim --seed 1", &[0]);
     assert_eq!(accused(&found, "volumes"), ["vol4"], "{found}");
     let gains: Vec<&Value> = found["gains"].as_array().unwrap().iter().map(|gain| &gain["array"]).collect();
     assert_eq!(gains, ["pair-vol3-vol4", "pair-vol4-vol5", "together"], "{found}");
-    assert_eq!(home.json("attribute last", &[0])["volumes"], found["volumes"]);
+    assert_eq!(home.json("blame last", &[0])["volumes"], found["volumes"]);
     let list = home.json("list", &[0]);
     // One session cannot tell a bad day from a bad volume.
     let said = "vol4 was slow in the one session that measured it, which may have been a bad day: measure it again on another before";
@@ -120,11 +120,11 @@ fn a_file_is_measured_member_by_member() {
         ),
     );
     for (wrong, said) in [
-        ("attribute array.toml last", "alone"),
-        ("attribute last --on sim", "--on"),
-        ("attribute array.toml --workload write --on sim", "write"),
-        ("attribute single.toml --on sim", "one volume"),
-        ("attribute nowhere.toml", "nowhere.toml"),
+        ("blame array.toml last", "alone"),
+        ("blame last --on sim", "--on"),
+        ("blame array.toml --workload write --on sim", "write"),
+        ("blame single.toml --on sim", "one volume"),
+        ("blame nowhere.toml", "nowhere.toml"),
     ] {
         let output = home.ebb(wrong).output().unwrap();
         assert_eq!(status(&output), 2, "{wrong}: {}", stderr(&output));
@@ -139,7 +139,7 @@ fn sessions_of_another_store_are_named_with_it() {
     run(&other, &experiment(&[3, 4, 5], &[], false), 2);
     let stores = other.files_in("data").into_iter().filter(|path| path.is_file() && !path.ends_with("-wal"));
     let store = stores.max_by_key(|path| std::fs::metadata(path).unwrap().len()).unwrap();
-    let found = home.json(&format!("attribute {here} {}:last", store.display()), &[0, 3]);
+    let found = home.json(&format!("blame {here} {}:last", store.display()), &[0, 3]);
     assert_eq!(found["sessions"].as_array().unwrap().len(), 2);
     assert_eq!(found["volumes"][0]["visits"], 2, "{found}");
 }
@@ -149,11 +149,11 @@ fn wrong_usage_is_told_from_what_data_do_not_tell() {
     let home = Home::new();
     let id = run(&home, &experiment(&[0, 1, 2], &[], false), 1);
     for (wrong, said) in [
-        ("attribute nope".to_owned(), "nope"),
-        (format!("attribute {id} {id}"), "twice"),
-        (format!("attribute {id} --workload write"), "the sessions have read"),
-        (format!("attribute {id} --margin 10"), "5%"),
-        ("attribute /nowhere/store.db:last".to_owned(), "/nowhere/store.db"),
+        ("blame nope".to_owned(), "nope"),
+        (format!("blame {id} {id}"), "twice"),
+        (format!("blame {id} --workload write"), "the sessions have read"),
+        (format!("blame {id} --margin 10"), "5%"),
+        ("blame /nowhere/store.db:last".to_owned(), "/nowhere/store.db"),
     ] {
         let output = home.ebb(&wrong).output().unwrap();
         assert_eq!(status(&output), 2, "{wrong}: {}", stderr(&output));

@@ -1,11 +1,11 @@
-//! `ebb attribute`: whether slow volumes or slow hosts are at fault.
+//! `ebb blame`: whether slow volumes or slow hosts are at fault.
 
 use super::run::{Ready, RunArgs, backends};
 use super::stored;
 use crate::cli::globals::Globals;
 use crate::error::CliError;
 use crate::experiment_file;
-use crate::views::{self, attribute as view};
+use crate::views::{self, blame as view};
 use clap::Args;
 use ebbtide_analysis::TrialSummary;
 use ebbtide_analysis::attribution::{Attribution, Bounds, Gain, SessionData, attribute, gain, read};
@@ -17,10 +17,10 @@ use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Find out whose fault it is: a volume's, a host's, or the day's
+/// Find out whether a volume, host or day is slow
 ///
 /// With a FILE: measures each volume of an experiment alone, neighbours in stripes of two, and all together, in turn, and stores the session.
-/// With SESSIONs: those of `ebb attribute FILE`, or of `ebb run` where volumes have designs of their own.
+/// With SESSIONs: those of `ebb blame FILE`, or of `ebb run` where volumes have designs of their own.
 ///
 /// Compares the trials of designs of a single volume, over any number of sessions and hosts: how much volumes, hosts and time each
 /// explain, which volumes or hosts are slower than the median of the others, and what an array would gain with typical volumes in
@@ -28,7 +28,7 @@ use std::process::ExitCode;
 ///
 /// Exit status: 0 somebody is at fault, or all volumes (and hosts, where there are several) are cleared; 1 failed; 2 wrong usage; 3 the data do not tell.
 #[derive(Debug, Args)]
-pub struct AttributeArgs {
+pub struct BlameArgs {
     /// An experiment file (.toml); or session ids, their beginnings, or `last`. STORE:SESSION is one of another store, such as a copy of
     /// another host's
     #[arg(required = true, value_name = "FILE | SESSION")]
@@ -53,11 +53,11 @@ pub struct AttributeArgs {
     dry_run: bool,
 }
 
-/// Runs `ebb attribute`.
+/// Runs `ebb blame`.
 ///
 /// # Errors
 /// When a session is not there, is named twice or cannot be read, or none has the workload that is asked for.
-pub fn run(args: &AttributeArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+pub fn run(args: &BlameArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let is_file = |name: &&String| Path::new(name).extension().is_some_and(|ending| ending == "toml");
     match args.sessions.iter().find(is_file) {
         Some(file) if args.sessions.len() == 1 => return measure(Path::new(file), args, globals),
@@ -100,7 +100,7 @@ pub fn run(args: &AttributeArgs, globals: &Globals) -> Result<ExitCode, CliError
 }
 
 /// Measures the members of the experiment in `file`, and says what comes of it.
-fn measure(file: &Path, args: &AttributeArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+fn measure(file: &Path, args: &BlameArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let (text, experiment) = experiment_file::load(file, &super::catalog::load(globals)?)?;
     if experiment.used_volumes().len() < 2 {
         return Err(CliError::Usage(format!(
@@ -132,7 +132,7 @@ fn measure(file: &Path, args: &AttributeArgs, globals: &Globals) -> Result<ExitC
     match &meta.ending {
         Ending::Failed(why) => return Err(CliError::Failed(why.clone())),
         Ending::Interrupted => {
-            let kept = format!("finished trials are kept ({}): `ebb attribute {}`", ended.trials, meta.id);
+            let kept = format!("finished trials are kept ({}): `ebb blame {}`", ended.trials, meta.id);
             return Err(CliError::Interrupted(kept));
         }
         Ending::Reached | Ending::NotReached | Ending::Unfinished => {}
@@ -173,7 +173,7 @@ fn load(which: &str, globals: &Globals) -> Result<(Session, Vec<TrialSummary>), 
 /// What `sessions` say, printed: in a sentence, and the exit status.
 fn conclude(
     sessions: &[(Session, Vec<TrialSummary>)],
-    args: &AttributeArgs,
+    args: &BlameArgs,
     globals: &Globals,
 ) -> Result<(String, ExitCode), CliError> {
     let workload = args.workload.as_deref();

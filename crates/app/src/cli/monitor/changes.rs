@@ -1,4 +1,4 @@
-//! `ebb changes`: lasting changes of the volumes that were monitored.
+//! `ebb monitor changes`: lasting changes of the volumes that were monitored.
 
 use crate::cli::globals::Globals;
 use crate::error::CliError;
@@ -24,7 +24,7 @@ pub struct ChangesArgs {
     volume: Option<String>,
 }
 
-/// Runs `ebb changes`.
+/// Runs `ebb monitor changes`.
 ///
 /// # Errors
 /// When the store that is named does not exist, cannot be read, or knows no such volume.

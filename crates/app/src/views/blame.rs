@@ -12,7 +12,7 @@ use std::fmt::Write;
 /// Of more volumes than this only the slowest are shown.
 const MOST_ROWS: usize = 24;
 
-/// What `ebb attribute` prints for people.
+/// What `ebb blame` prints for people.
 pub fn attribution(
     sessions: usize,
     read: &SessionData,

@@ -1,4 +1,4 @@
-//! `ebb explain`: the reasoning behind what a log of iostat shows.
+//! `ebb watch --log`: the reasoning behind what a log of iostat shows.
 
 use crate::cli::globals::Globals;
 use crate::error::CliError;
@@ -11,32 +11,30 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Analyse an iostat log
-///
-/// Reads the output of `iostat -x` or `sar -d`, as text (any version, also with -m, -k or -h, and as mails and tickets leave it) or
-/// JSON, finds the members of an array in it, and names the one that differs from its siblings.
+/// A log in the place of live devices.
 #[derive(Debug, Args)]
-pub struct ExplainArgs {
-    /// Log of `iostat -x` or `sar -d`; - for standard input
-    #[arg(long, value_name = "FILE")]
-    iostat: PathBuf,
+#[command(next_help_heading = "A log")]
+pub struct LogArgs {
+    /// Read a log of `iostat -x` or `sar -d` instead, text or JSON, also as mails and tickets leave it, and name the member of an array
+    /// that differs from its siblings; - for standard input
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["targets", "count", "csv", "plain", "siblings", "idle", "no_boot"])]
+    pub(super) log: Option<PathBuf>,
     /// Members of the array, if they cannot be found from the log
-    #[arg(long, value_name = "DEVICE,...", value_delimiter = ',')]
+    #[arg(long, value_name = "DEVICE,...", value_delimiter = ',', requires = "log")]
     members: Vec<String>,
     /// Include the first report: for a log of `iostat -y`, whose first report is an interval like the others
-    #[arg(long)]
+    #[arg(long, requires = "log")]
     all_reports: bool,
 }
 
 /// Largest log that is read: a week of 100 devices every second is 8 GB, which nobody compares by one mean.
 const LARGEST: u64 = 1 << 30;
 
-/// Runs `ebb explain`.
+/// Runs `ebb watch --log` of the log at `path`.
 ///
 /// # Errors
 /// When the log cannot be read, is none, or lacks a member that is named.
-pub fn run(args: &ExplainArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    let path = args.iostat.as_path();
+pub fn run(path: &Path, args: &LogArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let members = &args.members;
     if members.first().is_some_and(|first| members.iter().all(|m| m == first)) {
         return Err(CliError::Usage(format!(

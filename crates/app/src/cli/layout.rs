@@ -1,10 +1,11 @@
-//! `ebb layouts`: what each level makes of given members.
+//! `ebb layout`: what each level makes of given members, and which bytes of which members hold what.
 
 use super::geometry::MemberArgs;
+use super::locate;
 use crate::cli::globals::Globals;
 use crate::error::CliError;
 use crate::views;
-use clap::Args;
+use clap::{Args, Subcommand};
 use ebbtide_model::layout::compare::{Figures, MEMBERS_MAX, Row, compare};
 use ebbtide_model::shown::columns;
 use ebbtide_model::units::Bytes;
@@ -12,9 +13,22 @@ use serde_json::json;
 use std::fmt::Write;
 use std::process::ExitCode;
 
+/// Compare RAID levels, or find which bytes lie where
+#[derive(Debug, Args)]
+pub struct LayoutArgs {
+    #[command(subcommand)]
+    command: LayoutCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum LayoutCommand {
+    Compare(CompareArgs),
+    Where(locate::WhereArgs),
+}
+
 /// Compare RAID levels over given members: capacity, losses survived, fan-out, cost of small writes
 #[derive(Debug, Args)]
-pub struct LayoutsArgs {
+struct CompareArgs {
     #[command(flatten)]
     members: MemberArgs,
     /// Bytes on one member before the next member follows
@@ -22,11 +36,19 @@ pub struct LayoutsArgs {
     chunk: Bytes,
 }
 
-/// Prints the table.
+/// Runs `ebb layout`.
 ///
 /// # Errors
-/// Members that are missing or too many to compare: status 2.
-pub fn run(args: &LayoutsArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+/// Members that are missing or too many to compare, an array that cannot be, or an extent outside it: status 2.
+pub fn run(args: &LayoutArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    match &args.command {
+        LayoutCommand::Compare(args) => all(args, globals),
+        LayoutCommand::Where(args) => locate::run(args, globals),
+    }
+}
+
+/// Prints the table of all levels.
+fn all(args: &CompareArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let sizes = args.members.sizes()?;
     let rows = compare(&sizes, args.chunk).map_err(|n| {
         CliError::Usage(format!("{n} members are too many to try every loss of; write at most {MEMBERS_MAX}"))

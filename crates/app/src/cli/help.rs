@@ -19,6 +19,138 @@ const HEADINGS: &[(&str, &[&str])] = &[
 /// What is needed rarely.
 const TOOLS: &[&str] = &["lab", "verify", "self-test", "completions", "man"];
 
+/// What people type, by command.
+const EXAMPLES: &[(&str, [&str; 3])] = &[
+    (
+        "plan",
+        [
+            "ebb plan experiments/needs/postgres.toml",
+            "ebb plan experiments/needs/postgres.toml --plans 3 --json",
+            "ebb plan --table --instance m6i.* --volume aws:gp3 --volumes 4",
+        ],
+    ),
+    ("catalog", ["ebb catalog list volumes", "ebb catalog show aws:gp3", "ebb catalog show m6i.large"]),
+    (
+        "layout",
+        [
+            "ebb layout compare --members 4 --member-size 1TiB",
+            "ebb layout where --layout raid5 --members 4 --member-size 1GiB --offset 1MiB",
+            "ebb layout where --file experiments/first-run.toml --design stripe-8 --offset 1MiB",
+        ],
+    ),
+    (
+        "check",
+        [
+            "ebb check experiments/first-run.toml",
+            "ebb check experiments/first-run.toml experiments/eight-gp3.toml --json",
+            "ebb check --schema",
+        ],
+    ),
+    (
+        "run",
+        [
+            "ebb run experiments/first-run.toml -o report.html",
+            "ebb run experiments/eight-gp3.toml --on sim",
+            "ebb run experiments/first-run.toml --dry-run",
+        ],
+    ),
+    (
+        "bench",
+        [
+            "ebb bench /var/tmp/file --size 1g --rw randread --bs 8k --iodepth 32",
+            "ebb bench /dev/nvme1n1 --rw read --bs 128k --iodepth 16 --runtime 30s",
+            "ebb bench --file experiments/first-run.toml --design stripe-8 --rw write --fsync 1",
+        ],
+    ),
+    ("profile", ["ebb profile list", "ebb profile show database", "ebb profile run database /mnt/data"]),
+    (
+        "fio",
+        ["ebb fio jobs.fio --dry-run", "ebb fio jobs.fio /mnt/data", "ebb fio jobs.fio --runtime 30s --json"],
+    ),
+    ("volumes", ["ebb volumes", "ebb volumes /dev/nvme1n1 --wide", "ebb volumes --json"]),
+    ("watch", ["ebb watch", "ebb watch /mnt/data --interval 5s -n 12", "ebb watch --log iostat.txt"]),
+    ("list", ["ebb list", "ebb list --json", "ebb list --store other.sqlite"]),
+    ("show", ["ebb show", "ebb show last --why", "ebb show last -o report.html"]),
+    (
+        "compare",
+        [
+            "ebb compare 20261123-151421 last",
+            "ebb compare last:stripe-4 last:raid10-4 --metric lat_p99",
+            "ebb compare 20261123-151421 last --threshold 10% --html compared.html",
+        ],
+    ),
+    (
+        "blame",
+        [
+            "ebb blame experiments/eight-gp3.toml --on sim --dry-run",
+            "ebb blame 20261123-151421 20261124-090210 last",
+            "ebb blame last /mnt/other/store.sqlite:last --margin 10%",
+        ],
+    ),
+    ("import", ["ebb import fio.json", "ebb import bonnie.csv fio.json", "ebb import fio.json --json"]),
+    ("serve", ["ebb serve", "ebb serve --listen 127.0.0.1:0", "ebb serve --listen /run/user/1000/ebb.sock"]),
+    (
+        "apply",
+        [
+            "ebb apply best.toml --mount /data --dry-run",
+            "ebb apply best.toml --mount /data",
+            "ebb apply best.toml --members instance-store --mount /scratch",
+        ],
+    ),
+    ("status", ["ebb status", "ebb status data", "ebb status --openmetrics"]),
+    ("undo", ["ebb undo data --dry-run", "ebb undo data", "ebb undo monitor"]),
+    ("cleanup", ["ebb cleanup --dry-run", "ebb cleanup", "ebb cleanup --json"]),
+    (
+        "attach",
+        [
+            "ebb attach backup@store:/dev/vdb --encrypt ask --mount /backup",
+            "ebb attach store:/dev/vdb --name vault --dry-run",
+            "ebb attach nvme-tcp://10.0.0.7/nqn.2014-08.org.example:vdb --secret secret",
+        ],
+    ),
+    (
+        "export",
+        [
+            "ebb export /dev/vdb --client iqn.2004-10.org.example:db --transport iscsi --secret secret --dry-run",
+            "ebb export disk.img --client nqn.2014-08.org.example:db --secret secret",
+            "ebb export /dev/vdb --client nqn.2014-08.org.example:db --secret secret --persistent",
+        ],
+    ),
+    (
+        "user-data",
+        [
+            "ebb user-data best.toml --members instance-store --mount /data",
+            "ebb user-data best.toml --members ebs --ebb installed",
+            "ebb user-data best.toml --members ebs --format script",
+        ],
+    ),
+    ("monitor", ["ebb monitor run", "ebb monitor install --every 15min", "ebb monitor changes"]),
+    (
+        "limit",
+        [
+            "ebb limit --write 20MB/s -- pg_dump -f dump.sql mine",
+            "ebb limit --read 50MB/s --net 10MB/s -- rsync -a /data backup:",
+            "ebb limit --read 20MB/s --pid 4711",
+        ],
+    ),
+];
+
+/// Options of `ebb bench` that its short help has.
+const OFTEN: [&str; 12] = [
+    "rw",
+    "bs",
+    "iodepth",
+    "numjobs",
+    "runtime",
+    "size",
+    "rwmixread",
+    "fsync",
+    "rate_iops",
+    "file",
+    "design",
+    "destroy",
+];
+
 /// What all commands have in common.
 const IN_COMMON: &str = "\
 Sizes: 4k, 4K and 4KiB are 4096 bytes, 1m and 1MiB are 2^20, 10g and 10GiB are 10 x 2^30; 4kB is 4000 bytes, \
@@ -62,10 +194,23 @@ pub fn told(root: Command) -> Command {
     globals.iter().fold(root, |root, id| root.mut_arg(id, |argument| argument.hide(true)))
 }
 
-/// `command`, and all below it, with a word on the options that it does not list.
+/// `command`, and all below it, with a word on the options that it does not list; with examples, where it has some.
 fn ended(command: Command) -> Command {
-    let before = command.get_after_help().map(|text| format!("{}\n\n", text.ansi()));
-    command.after_help(before.unwrap_or_default() + OF_EVERY_COMMAND).mut_subcommands(ended)
+    let before = command.get_after_help().map(|text| format!("{}\n\n", text.ansi())).unwrap_or_default();
+    let is_long = command.get_name() == "bench";
+    let short = if is_long { "`ebb bench --help` has all options.\n" } else { "" };
+    let own = EXAMPLES.iter().find(|(name, _)| *name == command.get_name());
+    let examples = own.map(|(_, lines)| format!("Examples:\n    {}\n\n", lines.join("\n    ")));
+    let long = before.clone() + &examples.unwrap_or_default() + OF_EVERY_COMMAND;
+    let command = command.after_help(before + short + OF_EVERY_COMMAND).after_long_help(long);
+    let command = if is_long { command.mut_args(rarely) } else { command };
+    command.mut_subcommands(ended)
+}
+
+/// An option of `ebb bench`, which only the long help has where few need it.
+fn rarely(option: clap::Arg) -> clap::Arg {
+    let hidden = !option.is_positional() && !OFTEN.contains(&option.get_id().as_str());
+    option.hide_short_help(hidden)
 }
 
 /// A line for each of `names`.
@@ -123,6 +268,17 @@ mod tests {
             assert!(about.split_whitespace().count() <= 10, "{name}: {about}");
         }
         assert_eq!(listed.len(), visible.len());
+        assert!(HEADINGS.iter().flat_map(|(_, names)| *names).eq(EXAMPLES.iter().map(|(name, _)| name)));
         assert!(listed.len() - TOOLS.len() <= 26);
+    }
+
+    #[test]
+    fn short_help_fits_a_screen() {
+        let mut told = told(crate::cli::Cli::command());
+        told.build();
+        for one in told.get_subcommands().filter(|one| !one.is_hide_set()) {
+            let help = one.clone().render_help().to_string();
+            assert!(help.lines().count() <= 40, "{help}");
+        }
     }
 }

@@ -31,7 +31,7 @@ fn files(place: &Path, end: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Pages of the documentation, by their names in the repository, with their texts.
+/// Pages of the documentation, by their names in the repository, and the help of each command, with their texts.
 fn pages() -> Vec<(String, String)> {
     let root = root();
     let mut pages = files(&root.join("docs"), ".md");
@@ -40,7 +40,18 @@ fn pages() -> Vec<(String, String)> {
         let text = fs::read_to_string(&path).unwrap();
         (path.strip_prefix(&root).unwrap().to_string_lossy().into_owned(), text)
     };
-    pages.into_iter().map(page).collect()
+    pages.into_iter().map(page).chain(help()).collect()
+}
+
+/// The help of each command that `ebb --help` lists.
+fn help() -> Vec<(String, String)> {
+    let home = Home::new();
+    let help = |line: &str| String::from_utf8(home.ebb(line).output().unwrap().stdout).unwrap();
+    let list = help("--help");
+    let names = list.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let all: Vec<_> = names.map(|name| (format!("help of {name}"), help(&format!("help {name}")))).collect();
+    assert!(all.len() > 20 && all.iter().all(|(_, text)| text.contains("Examples:")), "{all:?}");
+    all
 }
 
 /// A command line of `ebb` in a page.

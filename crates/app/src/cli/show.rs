@@ -12,7 +12,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Show a stored session, finished or not, or write its report
+/// Show a stored session, or write its report
 #[derive(Debug, Args)]
 pub struct ShowArgs {
     /// Session id, the beginning of one, or `last`

@@ -3,24 +3,20 @@
 //! Derivation (Little's law): in a closed loop of `N` operations in flight, the rate is `N / latency`. While
 //! latency is no more than the members need for one operation alone (their floor), no operation waits for
 //! another, and twice the `N` gives twice the rate. When latency is well above the floor, operations already
-//! wait, and more of them would wait longer. Behind a far-end cache the floor depends on what it holds; but when the
-//! slowest operations take what one that misses it takes alone, none of them waited. Where nothing is known of the
+//! wait, and more of them would wait longer. Where nothing is known of the
 //! floor there are two weaker grounds: members of a parallel layout that are idle because there are fewer operations
 //! than members, and `N = 1`, at which nothing can wait for anything.
 //!
 //! After the last trial the same runs for a moment with twice and four times the operations in flight (the ladder): that
 //! settles whether more of them help, and shows it where nothing else does.
 
-use crate::evidence::{Check, Evidence, Unit, evidence};
-use crate::facts::case::Case;
+use super::*;
+use crate::ArrayBelow;
+use crate::facts::calls;
 use crate::facts::latency::FLOOR_SHARE;
 use crate::facts::rungs::{HELPS, MoreInFlight, NO_GAIN, Rungs};
 use crate::facts::shared::parallel;
 use crate::facts::standing::BUSY;
-use crate::facts::{Facts, calls};
-use crate::judged::{Absent, Judged, Sure, Verdict, VerdictKind};
-use crate::{ArrayBelow, MemberShare};
-use ebbtide_model::metric::Metric;
 use ebbtide_model::units::format_latency;
 
 /// Rate with twice as many in flight over that with as many from which on they helped beyond doubt: half of what they promise.
@@ -28,19 +24,12 @@ pub const GAIN: f64 = 1.50;
 /// Requests that one operation has at a device that is always busy, from which on it is several of them.
 const SEVERAL: f64 = 1.5;
 
-/// What is looked at, each with its edge.
-#[rustfmt::skip]
-pub(super) const CHECKS: &[Check] = &[
-    ALONE,
-    Check::at_least("or: what a miss of the volume's cache takes alone, of the 99th percentile of latency, or the other way round", FLOOR_SHARE, Unit::Share, "the slowest operations did not wait"),
-    IDLE,
-    Check::at_least("or: rate with twice as many in flight over that with as many", HELPS, Unit::Times, "less nobody would look for; from 1.25 it is surer"),
-    Check::at_least("and where short runs were made, what they gained at least", NO_GAIN, Unit::Times, "otherwise the verdict is withdrawn"),
-];
-#[rustfmt::skip]
-const ALONE: Check = Check::at_least("what one operation alone takes, of the members' mean latency", FLOOR_SHARE, Unit::Share, "then none waits for another");
-#[rustfmt::skip]
-const IDLE: Check = Check::below("or: operations in flight for each member that works", 0.75, Unit::Operations, "members are idle for want of work");
+checks! {
+    ALONE: at_least("what one operation alone takes, of the members' mean latency", FLOOR_SHARE, Share, "then none waits for another");
+    IDLE: below("or: operations in flight for each member that works", 0.75, Operations, "members are idle for want of work");
+    GAINS: at_least("or: rate with twice as many in flight over that with as many", HELPS, Times, "less nobody would look for; from 1.25 it is surer");
+    HOLDS: at_least("and where short runs were made, what they gained at least", NO_GAIN, Times, "otherwise the verdict is withdrawn");
+}
 
 /// A ground for it: how sure it is, how much it explains, and what says so.
 type Ground = (Sure, f64, String, Option<Evidence>);
@@ -57,10 +46,6 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let iops = case.metric(Metric::Iops).ok_or_else(|| Absent::because("no rate was measured"))?;
     let kept = case.kept();
     let workers = Workers::of(case);
-    // A small write is at two members or more at each moment, unless it waits for its stripe.
-    if workers.in_flight.is_some_and(|at_members| at_members < kept) {
-        facts.yield_to(VerdictKind::PartialStripe, "writes wait in the array for what is read for parity")?;
-    }
     let ground = below_floor(case, facts)
         .or_else(|| idle_members(facts, &workers, kept))
         .or_else(|| one_at_a_time(facts, kept))
@@ -165,36 +150,16 @@ fn too_few(case: &Case<'_>) -> String {
     format!("{} not fill {}", in_flight(case.kept(), "does", "do"), case.measured())
 }
 
-/// The 99th percentile of latency and what an operation takes that misses the far-end cache of the slowest working member, the longer one first; nothing
-/// where one has no such cache, or an arm.
-fn of_misses(case: &Case<'_>) -> Option<(f64, f64)> {
-    let miss = |member: &MemberShare| {
-        let shape = case.shape(&member.name)?;
-        let has_cache = shape.character.cache.is_some() && shape.character.seek.is_none();
-        let latency = if case.workload.reads() { &shape.read_latency } else { &shape.write_latency };
-        has_cache.then(|| latency.mean())
-    };
-    let each = case.working().map(miss).collect::<Option<Vec<f64>>>()?;
-    let (miss, longest) = (each.into_iter().reduce(f64::max)?, case.metric(Metric::LatP99)?);
-    Some((longest.max(miss), longest.min(miss)))
-}
-
 /// Operations take hardly longer than one alone.
 fn below_floor(case: &Case<'_>, facts: &Facts<'_>) -> Option<Ground> {
-    let known = facts.latency.or_else(|| of_misses(case));
-    let (latency, floor) = known.filter(|(latency, floor)| ALONE.holds(floor / latency))?;
-    let (who, what) = match facts.latency {
-        Some(_) => ("each takes", "mean latency of the members, against what one operation alone takes"),
-        None => {
-            ("the slowest take", "99th percentile of latency against a miss of the cache, the longer first")
-        }
-    };
+    let (latency, floor) = facts.latency.filter(|(latency, floor)| ALONE.holds(floor / latency))?;
     let sentence = format!(
-        "{}: {who} {} where one alone takes {}, so none waits; a larger iodepth or more jobs raise the rate",
+        "{}: each takes {} where one alone takes {}, so none waits; a larger iodepth or more jobs raise the rate",
         too_few(case),
         format_latency(latency),
         format_latency(floor)
     );
+    let what = "mean latency of the members, against what one operation alone takes";
     let figure = evidence(what, latency, Unit::Nanoseconds, Some(floor));
     Some((Sure::Certain, floor / latency, sentence, Some(figure)))
 }

@@ -29,7 +29,7 @@
 use super::*;
 use crate::facts::crowded::{self, Crowded, Taken};
 use crate::facts::processors::WAITED;
-use crate::facts::rungs::{MORE, MoreInFlight, NO_GAIN, Step};
+use crate::facts::rungs::{MORE, MoreInFlight, NO_GAIN};
 use crate::facts::usage::{Counted, NEAR};
 use crate::facts::{durable, gained, moved, served, undisturbed};
 use ebbtide_model::samples::{DiskUse, OtherKind};

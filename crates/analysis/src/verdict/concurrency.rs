@@ -3,7 +3,8 @@
 //! Derivation (Little's law): in a closed loop of `N` operations in flight, the rate is `N / latency`. While
 //! latency is no more than the members need for one operation alone (their floor), no operation waits for
 //! another, and twice the `N` gives twice the rate. When latency is well above the floor, operations already
-//! wait, and more of them would wait longer. Where nothing is known of the
+//! wait, and more of them would wait longer. Behind a far-end cache the floor depends on what it holds; but when the
+//! slowest operations take what one that misses it takes alone, none of them waited. Where nothing is known of the
 //! floor there are two weaker grounds: members of a parallel layout that are idle because there are fewer operations
 //! than members, and `N = 1`, at which nothing can wait for anything.
 //!
@@ -11,12 +12,12 @@
 //! settles whether more of them help, and shows it where nothing else does.
 
 use super::*;
-use crate::ArrayBelow;
 use crate::facts::calls;
 use crate::facts::latency::FLOOR_SHARE;
 use crate::facts::rungs::{HELPS, MoreInFlight, NO_GAIN, Rungs};
 use crate::facts::shared::parallel;
 use crate::facts::standing::BUSY;
+use crate::{ArrayBelow, MemberShare};
 use ebbtide_model::units::format_latency;
 
 /// Rate with twice as many in flight over that with as many from which on they helped beyond doubt: half of what they promise.
@@ -26,6 +27,7 @@ const SEVERAL: f64 = 1.5;
 
 checks! {
     ALONE: at_least("what one operation alone takes, of the members' mean latency", FLOOR_SHARE, Share, "then none waits for another");
+    OF_MISSES: at_least("or: what a miss of the volume's cache takes alone, of the 99th percentile of latency, or the other way round", FLOOR_SHARE, Share, "the slowest operations did not wait");
     IDLE: below("or: operations in flight for each member that works", 0.75, Operations, "members are idle for want of work");
     GAINS: at_least("or: rate with twice as many in flight over that with as many", HELPS, Times, "less nobody would look for; from 1.25 it is surer");
     HOLDS: at_least("and where short runs were made, what they gained at least", NO_GAIN, Times, "otherwise the verdict is withdrawn");
@@ -150,16 +152,36 @@ fn too_few(case: &Case<'_>) -> String {
     format!("{} not fill {}", in_flight(case.kept(), "does", "do"), case.measured())
 }
 
+/// The 99th percentile of latency and what an operation takes that misses the far-end cache of the slowest working member, the longer one first; nothing
+/// where one has no such cache, or an arm.
+fn of_misses(case: &Case<'_>) -> Option<(f64, f64)> {
+    let miss = |member: &MemberShare| {
+        let shape = case.shape(&member.name)?;
+        let has_cache = shape.character.cache.is_some() && shape.character.seek.is_none();
+        let latency = if case.workload.reads() { &shape.read_latency } else { &shape.write_latency };
+        has_cache.then(|| latency.mean())
+    };
+    let each = case.working().map(miss).collect::<Option<Vec<f64>>>()?;
+    let (miss, longest) = (each.into_iter().reduce(f64::max)?, case.metric(Metric::LatP99)?);
+    Some((longest.max(miss), longest.min(miss)))
+}
+
 /// Operations take hardly longer than one alone.
 fn below_floor(case: &Case<'_>, facts: &Facts<'_>) -> Option<Ground> {
-    let (latency, floor) = facts.latency.filter(|(latency, floor)| ALONE.holds(floor / latency))?;
+    let known = facts.latency.or_else(|| of_misses(case));
+    let (latency, floor) = known.filter(|(latency, floor)| ALONE.holds(floor / latency))?;
+    let (who, what) = match facts.latency {
+        Some(_) => ("each takes", "mean latency of the members, against what one operation alone takes"),
+        None => {
+            ("the slowest take", "99th percentile of latency against a miss of the cache, the longer first")
+        }
+    };
     let sentence = format!(
-        "{}: each takes {} where one alone takes {}, so none waits; a larger iodepth or more jobs raise the rate",
+        "{}: {who} {} where one alone takes {}, so none waits; a larger iodepth or more jobs raise the rate",
         too_few(case),
         format_latency(latency),
         format_latency(floor)
     );
-    let what = "mean latency of the members, against what one operation alone takes";
     let figure = evidence(what, latency, Unit::Nanoseconds, Some(floor));
     Some((Sure::Certain, floor / latency, sentence, Some(figure)))
 }

@@ -53,7 +53,7 @@ enum Command {
     /// The simulator beside real md and LVM in a guest: writes the table of docs/simulator.md
     Md(Passed),
     /// How often verdicts are right on cases whose truth is known: writes docs/verdict-accuracy.md. `--without CLAUSE...`: what changes on
-    /// simulated cases of even seeds without a clause of the rules (`facts/hot.rs:107`, the beginning of such a place, or `all`)
+    /// simulated cases of even seeds without a clause of the rules (`facts/crowded.rs:107`, the beginning of such a place, or `all`)
     Verdicts(Passed),
     /// setup, check, unit, root, browser and lab
     Test {

@@ -214,6 +214,16 @@ impl Check {
     }
 }
 
+/// The checks of a rule, each a constant, and the list of them in the order of its page.
+macro_rules! checks {
+    ($($name:ident: $side:ident($what:expr, $edge:expr, $unit:ident, $why:expr);)+) => {
+        $(pub(super) const $name: $crate::evidence::Check =
+            $crate::evidence::Check::$side($what, $edge, $crate::evidence::Unit::$unit, $why);)+
+        pub(super) const CHECKS: &[$crate::evidence::Check] = &[$($name),+];
+    };
+}
+pub(crate) use checks;
+
 /// A figure with its unit, and what it is compared with.
 pub(crate) fn evidence(what: impl Into<String>, value: f64, unit: Unit, reference: Option<f64>) -> Evidence {
     let figure = Evidence { what: what.into(), value, unit, reference };

@@ -1,11 +1,10 @@
 //! Calls to file servers, as NFS counts them: how long one waited at the client, and how long its answer took.
 
-use super::case::{Case, in_most};
-use crate::evidence::{Evidence, Unit, evidence};
+use super::*;
 use crate::members;
 use crate::metrics::operations;
 use ebbtide_model::per_op::PerOp;
-use ebbtide_model::samples::{CallUse, NetworkUse, RemoteUse, TrialSamples};
+use ebbtide_model::samples::{CallUse, NetworkUse, RemoteUse};
 use ebbtide_model::units::{format_iops, format_latency};
 
 /// Share of a call's time that it must be at the server or on the way, for the server to be what serves no faster; and share
@@ -29,7 +28,7 @@ pub struct CallTimes {
     /// Share of the calls that were sent again.
     resent: f64,
     /// Calls that are at the server, or on the way there and back, on average.
-    at_server: f64,
+    pub at_server: f64,
 }
 
 /// The mounts that the members that worked are on, each once; nothing where one of them is on none.
@@ -67,16 +66,6 @@ pub fn each(case: &Case<'_>, trial: &TrialSamples) -> Option<CallTimes> {
 pub fn typical(case: &Case<'_>) -> Option<CallTimes> {
     let seen = |trial: &TrialSamples| each(case, trial).into_iter().collect();
     in_most(case.trials, seen, |_, _| true, |each| each.round_trip).pop()
-}
-
-/// Calls of a trial that are at the server, or on the way there and back, on average.
-pub fn at_server_in(case: &Case<'_>, trial: &TrialSamples) -> Option<f64> {
-    Some(each(case, trial)?.at_server)
-}
-
-/// The same of the trials.
-pub fn at_server(case: &Case<'_>) -> Option<f64> {
-    Some(typical(case)?.at_server)
 }
 
 /// What the members are on, where all of them are on network file systems: that of the first.

@@ -91,6 +91,18 @@ impl<'a> Case<'a> {
     pub fn median(&self, value: impl Fn(&TrialSamples) -> Option<f64>) -> Option<f64> {
         estimate::median(self.trials.iter().filter_map(|trial| value(trial)))
     }
+
+    /// What `seen` makes of the trial that is in the middle by `value`, of two the one with less.
+    pub fn in_the_middle<T>(
+        &self,
+        seen: impl Fn(&TrialSamples) -> Option<T>,
+        value: impl Fn(&T) -> f64,
+    ) -> Option<T> {
+        let mut all: Vec<T> = self.trials.iter().filter_map(|trial| seen(trial)).collect();
+        all.sort_by(|a, b| value(a).total_cmp(&value(b)));
+        let middle = all.len().checked_sub(1)? / 2;
+        Some(all.swap_remove(middle))
+    }
 }
 
 /// Share of the measurement that `time` is.

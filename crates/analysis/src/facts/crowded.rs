@@ -11,12 +11,10 @@
 //! The operations of the load that are in flight at such disks, of all that it keeps, are the part of its time that it waits there (Little's law);
 //! whoever made them, requests of one queue wait alike. Of that part others explain their share of what the disk did.
 
-use super::case::{Case, in_most};
-use super::moved;
-use crate::estimate::median;
+use super::*;
 use crate::members;
 use ebbtide_model::graph::Layers;
-use ebbtide_model::samples::{DeviceObservation, Join, MemberSamples, TrialSamples};
+use ebbtide_model::samples::{DeviceObservation, MemberSamples};
 
 /// Standard deviations of a Poisson count beyond which a disk has more requests than its part.
 const BEYOND_CHANCE: f64 = 4.0;
@@ -36,22 +34,27 @@ pub struct Crowded {
     pub members: Vec<String>,
     /// What waits for them: the name of the host's array, or `the array`.
     pub array: String,
-    /// Share of their requests that others made.
-    pub requests: f64,
-    /// Requests of others per second.
-    pub requests_rate: f64,
-    /// Share of their bytes that others moved.
-    pub bytes: f64,
-    /// Bytes of others per second.
-    pub bytes_rate: f64,
-    /// Bytes of a request, whoever made it.
-    pub mean_request: f64,
-    /// Busy share of the least busy of them.
-    pub busy: f64,
+    /// What others had of them; busy is the least busy of them.
+    pub taken: Taken,
     /// Share of the load's operations in flight that are at them.
     pub waits: f64,
     /// Share of the load's requests that they serve.
     pub part: f64,
+}
+
+/// What others had of some disks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Taken {
+    /// Share of the bytes moved.
+    pub share: f64,
+    /// Bytes per second.
+    pub rate: f64,
+    /// Share of the requests and requests per second, where it is known how many the trial made.
+    pub requests: Option<(f64, f64)>,
+    /// Bytes of a request, whoever made it.
+    pub mean_request: Option<f64>,
+    /// Busy share of one of these disks.
+    pub busy: f64,
 }
 
 /// See [`Crowded`]; nothing where no such disks are seen in more than half of the trials.
@@ -59,7 +62,7 @@ pub fn crowded(case: &Case<'_>) -> Option<Crowded> {
     // Through the page cache the load's own requests come later and others than it made.
     let trials = if case.workload.direct { case.trials } else { &[] };
     let same = |a: &Crowded, b: &Crowded| (&a.array, &a.disks) == (&b.array, &b.disks);
-    in_most(trials, |trial| in_trial(case, trial).into_iter().collect(), same, |c| c.requests).pop()
+    in_most(trials, |trial| in_trial(case, trial).into_iter().collect(), same, |c| c.taken.rate).pop()
 }
 
 /// The disks of a trial that count: those that the load waits for beside others, or all.
@@ -73,23 +76,21 @@ pub fn looked_at<'a>(
 }
 
 /// What an array is made of: its name, and the place of each device with the member that it is, in a design.
-pub type Devices<'a> = (&'a str, Vec<(usize, Option<&'a MemberSamples>)>);
+type Devices<'a> = (&'a str, Vec<(usize, Option<&'a MemberSamples>)>);
 
-/// The array that a trial is on, each of whose devices is another: that of the design's members that worked, or the first of such joins below its
-/// only member.
-pub fn array<'a>(trial: &'a TrialSamples, joins: fn(&Join) -> bool) -> Option<Devices<'a>> {
+/// The array that a trial is on, each of whose devices is another: that of the design's members that worked, or the first below its only member that
+/// works its devices at once.
+fn array(trial: &TrialSamples) -> Option<Devices<'_>> {
     let observed = trial.observed.as_deref()?;
     let (name, devices) = if let [_] = trial.members.as_slice() {
         let mut arrays = observed.members.iter().flat_map(|member| observed.arrays(member));
-        let array = arrays.find(|array| array.device.is_some() && joins(&array.below.join))?;
+        let array = arrays.find(|array| array.device.is_some() && array.below.join.is_parallel())?;
         let devices = array.below.devices.iter().map(|at| (*at, None)).collect();
         (observed.devices.get(array.device?)?.shown_name(), devices)
     } else {
         let worked = trial.members.iter().filter(|member| members::totals(member).ops > 0);
-        let device = |member: &'a MemberSamples| {
-            Some((*observed.member(&member.name)?.devices.first()?, Some(member)))
-        };
-        ("the array", worked.map(device).collect::<Option<Vec<_>>>()?)
+        let devices = worked.map(|m| Some((*observed.member(&m.name)?.devices.first()?, Some(m))));
+        ("the array", devices.collect::<Option<Vec<_>>>()?)
     };
     let each: std::collections::BTreeSet<usize> = devices.iter().map(|(at, _)| *at).collect();
     (each.len() > 1 && each.len() == devices.len()).then_some((name, devices))
@@ -108,7 +109,7 @@ struct Part<'a> {
 /// The disks of the array of a trial, with what the load asked of them; nothing where they cannot be told apart, or it is not known.
 fn parts<'a>(case: &Case<'_>, trial: &'a TrialSamples) -> Option<(&'a str, Vec<Part<'a>>)> {
     let observed = trial.observed.as_deref()?;
-    let (name, devices) = array(trial, Join::is_parallel)?;
+    let (name, devices) = array(trial)?;
     let mut parts: Vec<Part<'_>> = Vec::new();
     for (at, member) in devices {
         let [disk] = observed.disks_below(&[at])[..] else { return None };
@@ -162,12 +163,13 @@ fn in_trial(case: &Case<'_>, trial: &TrialSamples) -> Option<Crowded> {
         disks: crowded.iter().map(|part| part.disk.shown_name().to_owned()).collect(),
         members: crowded.iter().filter_map(|part| Some(part.member?.name.clone())).collect(),
         array: array.to_owned(),
-        requests: others / requests,
-        requests_rate: others / seconds,
-        bytes: others_bytes / bytes,
-        bytes_rate: others_bytes / seconds,
-        mean_request: bytes / requests,
-        busy,
+        taken: Taken {
+            share: others_bytes / bytes,
+            rate: others_bytes / seconds,
+            requests: Some((others / requests, others / seconds)),
+            mean_request: Some(bytes / requests),
+            busy,
+        },
         waits,
         part: sum(&|part| part.own.0) / all_own,
     })

@@ -11,13 +11,12 @@
 //! Sums are over all operations, and the largest sum of several devices is at most what the operations waited for: which was the slowest may
 //! change from one to the next. What is missing is then told as the rest.
 
-use super::case::Case;
-use super::moved::{self, JOURNAL_REQUESTS};
-use super::undisturbed;
-use crate::evidence::{Evidence, Unit, evidence};
+use super::moved::JOURNAL_REQUESTS;
+use super::*;
+use crate::ArrayBelow;
 use crate::metrics::operations;
 use ebbtide_model::layout::LayoutNode;
-use ebbtide_model::samples::{DiskUse, Join, TrialSamples};
+use ebbtide_model::samples::{DiskUse, Join};
 use ebbtide_model::units::{Nanos, format_latency};
 use ebbtide_model::workload::Workload;
 
@@ -82,13 +81,14 @@ pub fn flushes_behind_others(case: &Case<'_>) -> f64 {
 /// What an array makes of a write that is made durable, as clauses of a sentence with the measured figures; nothing of a single volume.
 pub fn in_array(case: &Case<'_>) -> Option<(String, Vec<Evidence>)> {
     let below = case.result.below.first().filter(|_| case.result.members.len() == 1);
-    let (number, copies, chunk) = match (&case.design.layout, below) {
-        (_, Some(array)) => {
-            let copies = matches!(array.join, Join::Mirror { .. } | Join::StripedMirror { .. });
-            (array.devices.len(), copies, array.join.chunk())
+    let (number, is_redundant, copies, chunk) = match (&case.design.layout, below) {
+        (_, Some(ArrayBelow { devices, join, .. })) => {
+            let copies = matches!(join, Join::Mirror { .. } | Join::StripedMirror { .. });
+            (devices.len(), join.is_redundant(), copies, join.chunk())
         }
         (layout @ LayoutNode::Array { kind, members }, None) => {
-            (members.len(), kind.copies_on(members.len()) > 1, layout.smallest_chunk())
+            let copies = kind.copies_on(members.len()) > 1;
+            (members.len(), kind.facts().is_redundant(), copies, layout.smallest_chunk())
         }
         _ => return None,
     };
@@ -96,7 +96,10 @@ pub fn in_array(case: &Case<'_>) -> Option<(String, Vec<Evidence>)> {
     if let Some(each) = case.median(|trial| flushes_of_each(case, trial)).filter(|each| *each >= FLUSHED) {
         let slowest = case.median(|trial| Some(parts(case, trial)?.flush));
         let takes = slowest.map_or(String::new(), |time| format!(", {} of it", format_latency(time)));
-        clauses.push_str(&format!("; each flushes all {number} members and waits for the slowest{takes}"));
+        let alone = if is_redundant { "" } else { ", where a log on one volume alone flushes one" };
+        clauses.push_str(&format!(
+            "; each flushes all {number} members and waits for the slowest{takes}{alone}"
+        ));
         let what = "flushes for each write at the member with the fewest";
         figures.push(evidence(what, each, Unit::Times, Some(FLUSHED)));
     }

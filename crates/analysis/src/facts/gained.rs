@@ -3,10 +3,8 @@
 //! Derivation. A disk that is full serves so many requests, or moves so many bytes, whoever asks. Whoever has more in flight there has a larger
 //! share of them, and all together have as much as before. Where the disks had room, what the load gains comes on top of what others have.
 
-use super::crowded::{self, Crowded};
-use super::rungs::{MORE, Rungs, Step};
-use super::usage::Counted;
-use crate::evidence::{Evidence, Unit, evidence};
+use super::rungs::{MORE, Step};
+use super::*;
 use ebbtide_model::samples::{Count, DiskUse};
 
 /// What the disks do for all together, in one short run over another, up to which it is unchanged: rates of a moment vary by some percent.
@@ -17,6 +15,22 @@ const TELLS: f64 = 0.08;
 /// Part of what the load gained by keeping more in flight that others must have lost for the disks to have no more of it.
 const TAKEN: f64 = 0.5;
 
+/// What all had of the disks per second in a short run, and the load of it.
+pub fn rates(
+    step: &Step<'_>,
+    crowded: Option<&Crowded>,
+    all: fn(&DiskUse) -> u64,
+    own: fn(&Count) -> u64,
+) -> Option<(f64, f64)> {
+    let samples = &step.rung.samples;
+    let seconds = samples.elapsed.as_secs_f64();
+    let disks = crowded::looked_at(samples, crowded)?;
+    let all: u64 = disks.iter().map(|disk| all(&disk.total)).sum();
+    let counts = samples.array.counts();
+    let own = (own(&counts.read) + own(&counts.write)) as f64 * crowded.map_or(1.0, |crowded| crowded.part);
+    (all > 0 && seconds > 0.0).then(|| (all as f64 / seconds, own / seconds))
+}
+
 /// What all who use the disks have no more of when the load has more in flight and more done; nothing where that does not show.
 pub fn from_others(rungs: Option<&Rungs<'_>>, crowded: Option<&Crowded>) -> Option<(Counted, Evidence)> {
     let rungs = rungs?;
@@ -24,19 +38,9 @@ pub fn from_others(rungs: Option<&Rungs<'_>>, crowded: Option<&Crowded>) -> Opti
     if deepest.ops.rate < MORE * same.ops.rate {
         return None;
     }
-    let part = crowded.map_or(1.0, |crowded| crowded.part);
-    let rates = |step: &Step<'_>, all: fn(&DiskUse) -> u64, own: fn(&Count) -> u64| {
-        let samples = &step.rung.samples;
-        let seconds = samples.elapsed.as_secs_f64();
-        let disks = crowded::looked_at(samples, crowded)?;
-        let all: u64 = disks.iter().map(|disk| all(&disk.total)).sum();
-        let counts = samples.array.counts();
-        let own = (own(&counts.read) + own(&counts.write)) as f64 * part;
-        (all > 0 && seconds > 0.0).then(|| (all as f64 / seconds, own / seconds))
-    };
     let compared = |all: fn(&DiskUse) -> u64, own: fn(&Count) -> u64| {
         let ((before, own_before), (after, own_after)) =
-            (rates(&same, all, own)?, rates(&deepest, all, own)?);
+            (rates(&same, crowded, all, own)?, rates(&deepest, crowded, all, own)?);
         let gained = own_after - own_before;
         let lost = (before - own_before) - (after - own_after);
         Some((after / before, gained >= TELLS * before && lost >= TAKEN * gained))

@@ -1,12 +1,10 @@
 //! Limits that the load's control groups set on the members' devices (`io.max`), and how much of them is used.
 
-use super::case::{Case, in_most};
 use super::round_rates::grouped;
-use super::standing::Devices;
-use super::usage::{Counted, NEAR, REACHED};
-use crate::evidence::{Evidence, evidence};
+use super::usage::REACHED;
+use super::*;
 use ebbtide_model::per_op::PerOp;
-use ebbtide_model::samples::{Count, TrialSamples};
+use ebbtide_model::samples::Count;
 use ebbtide_model::units::format_throughput;
 use ebbtide_model::workload::OpKind;
 

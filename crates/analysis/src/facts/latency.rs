@@ -1,9 +1,8 @@
 //! How long operations take, against what one alone takes.
 
-use super::case::Case;
-use crate::estimate::median;
+use super::*;
 use crate::members;
-use ebbtide_model::samples::{Count, TrialSamples};
+use ebbtide_model::samples::Count;
 
 /// Floor over mean latency from which on operations do not wait: at most 30% of the latency is waiting, and
 /// the tool's own share of a latency of 100 us is already 10 to 20%.

@@ -9,7 +9,6 @@ pub mod elsewhere;
 pub mod exceeded;
 pub mod gained;
 pub mod group;
-pub mod hot;
 pub mod latency;
 pub mod moved;
 pub mod processors;
@@ -24,12 +23,13 @@ pub mod steps;
 pub mod undisturbed;
 pub mod usage;
 
-use crate::evidence::{Evidence, Unit};
+use crate::estimate::median;
+use crate::evidence::{Evidence, Unit, evidence, share_is};
 use crate::judged::{Absent, Judged, Verdict, VerdictKind};
-use case::Case;
+use case::{Case, in_most, part};
 use crowded::Crowded;
+use ebbtide_model::samples::TrialSamples;
 use group::FullestLimit;
-use hot::Hot;
 use latency::FLOOR_SHARE;
 use processors::{THREAD_BUSY, at_work, permille, users_by};
 use queues::FullQueue;
@@ -71,8 +71,6 @@ pub struct Facts<'a> {
     pub crowded: Option<Crowded>,
     /// What the disks have no more of when the load has more, which others lose then.
     pub gained: Option<(Counted, Evidence)>,
-    /// The device of an array that is given more of the load than its siblings, and for which the load waits.
-    pub hot: Option<Hot>,
     /// Queues of disks that were full.
     pub full_queues: Vec<FullQueue>,
     /// The rate that somebody set, as it looks; or why it does not.
@@ -116,7 +114,6 @@ impl<'a> Facts<'a> {
             shared: shared::shared(case),
             gained: gained::from_others(rungs.as_ref(), crowded.as_ref()),
             crowded,
-            hot: hot::hot(case),
             busiest_thread: at_work(case, rungs.as_ref(), |cpu| cpu.busiest_thread_permille),
             waited: permille(case, |cpu| cpu.most_waiting_permille),
             pressed: at_work(case, rungs.as_ref(), |cpu| {

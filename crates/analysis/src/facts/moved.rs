@@ -1,9 +1,10 @@
 //! What the disks moved against what the trial asked of them.
 
+use super::*;
 use crate::members;
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{
-    Count, DeviceObservation, DiskUse, JobsBeside, Join, LeastMost, MemberSamples, OtherKind, TrialSamples,
+    Count, DeviceObservation, DiskUse, JobsBeside, Join, LeastMost, MemberSamples, OtherKind,
 };
 use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::Workload;

@@ -1,9 +1,8 @@
 //! What the load's threads had of the processors, and who else used them. A share is the median over the trials.
 
-use super::case::Case;
-use super::rungs::Rungs;
+use super::*;
 use crate::ordered::entry;
-use ebbtide_model::samples::{CpuUse, ProcessorUser, TrialSamples};
+use ebbtide_model::samples::{CpuUse, ProcessorUser};
 use ebbtide_model::units::Nanos;
 
 /// Busy share of the busiest load thread above which it has no time left (the rest is the sampling error of

@@ -1,9 +1,9 @@
 //! Queues of members' disks that were full: as many requests in flight as they hold.
 
-use super::case::{Case, in_most};
-use super::rungs::{Rungs, Step};
+use super::rungs::Step;
+use super::*;
 use crate::metrics::operations;
-use ebbtide_model::samples::{DeviceObservation, TrialSamples};
+use ebbtide_model::samples::DeviceObservation;
 
 /// Mean requests in flight over what the queue holds from which on it counts as full: the places of requests that complete
 /// together are empty until somebody comes for them.
@@ -14,9 +14,6 @@ pub const AT_ITS_END: f64 = 0.02;
 pub const COUNTED: f64 = 0.05;
 /// Requests that are wanted over what the queue holds, from which on some wait above it.
 pub const WANTED: f64 = 1.25;
-/// Rate over that with half of the requests at the device, from which on they hardly wait for one another, so that no rate is set
-/// behind it: twice would be in proportion.
-pub const IN_PROPORTION: f64 = 1.7;
 /// How many times as many requests at the device the compared runs have at least.
 const APART: f64 = 1.5;
 
@@ -112,10 +109,4 @@ pub fn growth<'a>(case: &Case<'_>, rungs: &Rungs<'a>, full: &FullQueue) -> Optio
     let fewer = rungs.shallower.iter().rfind(fewer)?;
     let times = here / full.wanted(f64::from(fewer.rung.in_flight));
     Some((*fewer, rungs.surely_over(fewer).powf(1.0 / times.log2())))
-}
-
-/// How the rate grows with the requests at the fullest of these queues, where that is in proportion.
-pub fn proportional(case: &Case<'_>, rungs: &Rungs<'_>, queues: &[FullQueue]) -> Option<f64> {
-    let (_, grows) = growth(case, rungs, queues.first()?).filter(|_| case.keeps_in_flight())?;
-    (grows >= IN_PROPORTION).then_some(grows)
 }

@@ -1,14 +1,10 @@
-//! Rates that somebody set, as people say them: the round figure, and what a cloud grants just so much of.
+//! Rates that somebody set, as people say them: the round figure.
 
-use super::case::Case;
 use super::usage::Counted;
-use ebbtide_model::catalog::{Catalog, Granted};
 use ebbtide_model::units::{Bytes, format_iops, format_throughput};
 
-/// How far a rate may be from a round one, or from a catalogue's, to be told as that.
+/// How far a rate may be from a round one to be told as that.
 const ROUND: f64 = 0.015;
-/// Types of the catalogue that are named.
-const NAMED: usize = 2;
 
 /// The round figure that `rate` is about, or itself: of one digit, of a quarter of that (125), or of two; of operations, of MiB/s or
 /// of MB/s.
@@ -59,27 +55,6 @@ pub fn grouped(number: f64) -> String {
         out.push(digit);
     }
     out
-}
-
-/// Types of the cloud that the host is in which grant a volume of this size just that. What is ordered beyond the least may be anything.
-pub fn fitting(case: &Case<'_>, counted: Counted, rate: f64) -> Vec<String> {
-    let meta = &case.meta;
-    let machine = meta.host.machine.as_deref().unwrap_or_default();
-    let clouds = [("Amazon", "aws"), ("Google", "gcp"), ("Microsoft", "azure")];
-    let cloud = clouds.into_iter().find(|(name, _)| machine.contains(name));
-    let works = |name: &str| case.working().any(|member| member.name == name);
-    let size = meta.inventory.volumes.iter().find(|volume| works(&volume.name)).map(|volume| volume.size);
-    let Some(((_, provider), size)) = cloud.zip(size) else { return Vec::new() };
-    let fits = |Granted { least, .. }: &Granted| {
-        let limits = [Some(least.rate), least.burst_rate];
-        limits.into_iter().flatten().any(|limit| (rate / limit - 1.0).abs() <= ROUND)
-    };
-    let candidates = Catalog::builtin().candidates(provider, size).into_iter();
-    let fitting = candidates.filter(|candidate| match counted {
-        Counted::Operations => fits(&candidate.iops),
-        Counted::Bytes => fits(&candidate.throughput),
-    });
-    fitting.map(|candidate| candidate.volume_type).take(NAMED).collect()
 }
 
 #[cfg(test)]

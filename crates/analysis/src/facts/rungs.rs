@@ -1,6 +1,6 @@
 //! What the ladder of a case saw (`analysis::ladder`).
 
-use super::case::Case;
+use super::*;
 use crate::metrics::operations;
 use crate::pace::{self, Pace};
 use ebbtide_model::metric::Metric;

@@ -1,7 +1,6 @@
 //! Workloads that have all that they ask for.
 
-use super::case::Case;
-use crate::evidence::{Evidence, Unit, evidence, share_is};
+use super::*;
 use ebbtide_model::metric::Metric;
 use ebbtide_model::units::{Nanos, format_throughput};
 use ebbtide_model::workload::{Arrival, Workload};

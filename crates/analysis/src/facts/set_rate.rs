@@ -1,18 +1,15 @@
 //! A rate that looks set: the same however many operations are in flight, and even over time.
 
-use super::case::Case;
-use super::queues::{FullQueue, IN_PROPORTION, proportional};
-use super::rungs::{Rungs, Step};
-use super::standing::{AT_DEVICES, BUSY, Devices, at_devices_is, least_busy_is};
-use super::steps;
-use super::usage::Counted;
-use crate::estimate::median;
-use crate::evidence::{Evidence, Unit, evidence, share_is};
-use crate::judged::{Absent, VerdictKind};
+use super::queues::growth;
+use super::rungs::Step;
+use super::standing::{AT_DEVICES, BUSY, at_devices_is, least_busy_is};
+use super::*;
 use crate::pace::{self, Pace};
-use ebbtide_model::samples::TrialSamples;
 use ebbtide_model::units::Nanos;
 
+/// Rate over that with half of the requests at the device, from which on they hardly wait for one another, so that no rate is set
+/// behind it: twice would be in proportion.
+const IN_PROPORTION: f64 = 1.7;
 /// How far a rung's rate may be from the others' and be the same; where operations wait above the devices and come in lots, as
 /// much more as its series is coarse.
 pub const SAME: f64 = 0.04;
@@ -62,7 +59,8 @@ pub fn find(
         )
     })?;
     let above = devices.is_some_and(|at| at.least_busy < BUSY && at.share < AT_DEVICES);
-    let Evenness { rate: ops, uneven, figures: mut all } = over_time(case, above)?;
+    let (ops, uneven, even) = over_time(case, above)?;
+    let mut all = even.to_vec();
     let depths = rungs.depths();
     let coarse = depths.iter().chain(&rungs.sizes).map(|step| step.ops.grain).fold(0.0, f64::max);
     let alike = SAME
@@ -73,7 +71,8 @@ pub fn find(
         };
     all.extend(whatever_the_depth(&depths, ops, alike)?);
     let counted = counted(case, rungs, ops, (alike, above), &mut all)?;
-    if let Some(grows) = proportional(case, rungs, queues).filter(|_| !above) {
+    let grows = queues.first().and_then(|queue| growth(case, rungs, queue)).map(|(_, grows)| grows);
+    if let Some(grows) = grows.filter(|grows| *grows >= IN_PROPORTION && !above && case.keeps_in_flight()) {
         let what = "rate for each doubling of the requests at the device, which would have to be below";
         return Err(Absent::yields(
             VerdictKind::QueueLimit,
@@ -149,20 +148,11 @@ fn counted(
     }
 }
 
-/// How even a rate was.
-pub struct Evenness {
-    /// Rate that was found, operations per second.
-    rate: f64,
-    /// Distance of what was done by some time from what an even rate would have done, of all.
-    uneven: f64,
-    /// The figures that show it.
-    pub figures: Vec<Evidence>,
-}
-
-/// The rate of the trials, where it is even; of the end of one that slowed down in a step.
-pub fn over_time(case: &Case<'_>, above: bool) -> Result<Evenness, Absent> {
-    let lasting =
-        |trial: &TrialSamples| steps::step_down(case, trial).map_or(Nanos(0), |step| step.plus(SETTLES));
+/// The rate of the trials in operations per second, where it is even, or of the end of one that slowed down in a step; the distance of what was done by
+/// some time from what an even rate would have done, of all; and the figures that show it.
+pub fn over_time(case: &Case<'_>, above: bool) -> Result<(f64, f64, [Evidence; 2]), Absent> {
+    let settled = |down: steps::StepDown| Nanos::from_secs_f64(down.seconds).plus(SETTLES);
+    let lasting = |trial: &TrialSamples| steps::down(trial, steps::metric_of(case)).map_or(Nanos(0), settled);
     let paces: Vec<Pace> = case.trials.iter().filter_map(|trial| pace::of(trial, lasting(trial))).collect();
     let rates: Vec<f64> = paces.iter().map(|pace| pace.rate).collect();
     let uneven = median(paces.iter().map(|pace| pace.unevenness));
@@ -178,9 +168,9 @@ pub fn over_time(case: &Case<'_>, above: bool) -> Result<Evenness, Absent> {
     let apart = median(rates.iter().map(|other| (other / rate - 1.0).abs())).unwrap_or(0.0);
     let of_time = "distance of what was done by some time from an even rate, which would have to be below";
     let of_trials = "distance of the trials' rates from one another, which would have to be below";
-    let figures = vec![share_is(of_time, uneven, even), share_is(of_trials, apart, alike)];
+    let figures = [share_is(of_time, uneven, even), share_is(of_trials, apart, alike)];
     if uneven > even || apart > alike {
         return Err(Absent::because("the rate varies over time, as that of a device does").with(figures));
     }
-    Ok(Evenness { rate, uneven, figures })
+    Ok((rate, uneven, figures))
 }

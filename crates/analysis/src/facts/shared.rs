@@ -1,8 +1,8 @@
 //! Members, or devices of an array below them, that are one disk.
 
-use super::case::Case;
+use super::*;
+use crate::ArrayBelow;
 use crate::ordered::entry;
-use crate::{ArrayBelow, MemberShare};
 use ebbtide_model::graph::Layers;
 use ebbtide_model::layout::{ArrayKind, LayoutNode};
 
@@ -25,7 +25,8 @@ pub fn shared(case: &Case<'_>) -> Option<(usize, String)> {
         return None;
     }
     let mut disks: Vec<(_, usize)> = Vec::new();
-    for member in working(case) {
+    let least = WORKS / case.result.members.len().max(1) as f64;
+    for member in case.result.members.iter().filter(|member| member.share.is_some_and(|s| s >= least)) {
         let unshaped = case.volume(&member.name).is_some_and(|volume| volume.shape.is_none());
         let prepared = case.meta.inventory.volumes.iter().find(|v| v.name == member.name);
         for disk in prepared.filter(|_| unshaped).into_iter().flat_map(|p| p.whole_disks()) {
@@ -33,12 +34,6 @@ pub fn shared(case: &Case<'_>) -> Option<(usize, String)> {
         }
     }
     most_shared(disks.into_iter().map(|((_, name), count)| (name, count)))
-}
-
-/// Members that did at least [`WORKS`] of an equal share.
-pub fn working<'a>(case: &Case<'a>) -> impl Iterator<Item = &'a MemberShare> {
-    let fair = 1.0 / case.result.members.len().max(1) as f64;
-    case.result.members.iter().filter(move |member| member.share.is_some_and(|share| share >= WORKS * fair))
 }
 
 /// Of disks, each with how many are on it, the one that most share; of equals the first.

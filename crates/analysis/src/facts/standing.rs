@@ -1,11 +1,9 @@
 //! How the devices of the members stood during a trial or a rung: busy, and with how many requests at them.
 
-use super::case::{Case, part};
-use super::moved;
-use crate::evidence::{Evidence, Unit, evidence, share_is};
+use super::*;
 use crate::members;
 use crate::observe::share_of_cores;
-use ebbtide_model::samples::{CoreUse, CpuUse, DeviceObservation, DiskUse, Observation, TrialSamples};
+use ebbtide_model::samples::{CoreUse, CpuUse, DeviceObservation, DiskUse, Observation};
 use ebbtide_model::units::Nanos;
 
 /// Busy share of every member's device from which on it works all the time.

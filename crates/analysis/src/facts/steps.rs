@@ -1,12 +1,12 @@
 //! Steps down in the rate of a trial, from one level to another that lasts, and whether volumes have credits that would explain
 //! them.
 
-use super::case::Case;
+use super::*;
 use crate::change::{self, Step};
 use crate::metrics::natural;
 use crate::waves;
 use ebbtide_model::metric::Metric;
-use ebbtide_model::samples::{Interval, TrialSamples};
+use ebbtide_model::samples::Interval;
 use ebbtide_model::units::Nanos;
 
 /// Operations that a point of the series must hold on average.
@@ -54,11 +54,6 @@ pub fn down(trial: &TrialSamples, metric: Metric) -> Option<StepDown> {
         return None;
     }
     Some(StepDown { seconds: *times.get(step.at.checked_sub(1)?)?, step })
-}
-
-/// When a trial slowed down in a step, from the start of the measurement; nothing where it did not.
-pub fn step_down(case: &Case<'_>, trial: &TrialSamples) -> Option<Nanos> {
-    down(trial, metric_of(case)).map(|down| Nanos::from_secs_f64(down.seconds))
 }
 
 /// What the rate of a workload is counted in.

@@ -6,9 +6,7 @@
 //! what [`EVEN`] allows for. Above `q` of [`MOST`] others may keep a number in flight all the time, and then nothing finds the disks
 //! idle.
 
-use super::case::Case;
-use super::moved;
-use ebbtide_model::samples::TrialSamples;
+use super::*;
 
 /// Requests of others at the disks on average up to which a twentieth of the operations finds none: `e^-3`.
 const MOST: f64 = 3.0;

@@ -3,13 +3,10 @@
 //! A trial is cut into stretches of equal time, because a linear array works one member after the other: over
 //! a whole trial each of them may look idle although one was always at its limit.
 
-use super::case::{Case, in_most};
-use super::durable;
+use super::*;
 use crate::MemberShare;
-use crate::estimate::median;
-use crate::evidence::Unit;
 use ebbtide_model::per_op::PerOp;
-use ebbtide_model::samples::{Count, MemberSamples, TrialSamples};
+use ebbtide_model::samples::{Count, MemberSamples};
 use ebbtide_model::volume::{Limit, LinkShape, OneWay, Shape};
 use ebbtide_model::workload::Access;
 
@@ -74,13 +71,14 @@ pub struct Use {
 }
 
 impl Use {
+    fn each(&self) -> impl Iterator<Item = (LimitUse, Counted)> + use<> {
+        let each = [(self.iops, Counted::Operations), (self.bytes, Counted::Bytes)];
+        each.into_iter().filter_map(|(used, counted)| Some((used?, counted)))
+    }
+
     /// The fuller of the two.
     pub fn fullest(&self) -> Option<(LimitUse, Counted)> {
-        match (self.iops, self.bytes) {
-            (Some(iops), Some(bytes)) if bytes.share >= iops.share => Some((bytes, Counted::Bytes)),
-            (Some(iops), _) => Some((iops, Counted::Operations)),
-            (None, bytes) => bytes.map(|bytes| (bytes, Counted::Bytes)),
-        }
+        self.each().max_by(|a, b| by_share(&a.0, &b.0))
     }
 }
 
@@ -198,11 +196,9 @@ pub fn bursting<'a>(case: &Case<'a>) -> Vec<(&'a str, Counted, LimitUse)> {
         let of_member = |member: &'a MemberShare| {
             let count = trial.members.iter().find(|seen| seen.name == member.name)?.ops.counts();
             let used = of_shape(case, case.shape(&member.name)?, count, trial.elapsed.as_secs_f64());
-            let both = [(Counted::Operations, used.iops), (Counted::Bytes, used.bytes)];
-            let bursts = both.into_iter().filter_map(|(counted, used)| Some((counted, used?)));
-            let (counted, used) = bursts
-                .filter(|(_, used)| used.burst())
-                .max_by(|a, b| (a.1.rate / a.1.lasts).total_cmp(&(b.1.rate / b.1.lasts)))?;
+            let above = |used: &LimitUse| used.rate / used.lasts;
+            let bursts = used.each().filter(|(used, _)| used.burst());
+            let (used, counted) = bursts.max_by(|a, b| above(&a.0).total_cmp(&above(&b.0)))?;
             Some((member.name.as_str(), counted, used))
         };
         case.result.members.iter().filter_map(of_member).collect()

@@ -24,6 +24,8 @@ pub const LEAST_REQUESTS: f64 = 30.0;
 pub const SAME_WORK_DEVIATIONS: f64 = 1.5;
 /// A member that moves this many times its siblings' median does their work.
 pub const BUSY_RATIO: f64 = 3.0;
+/// Bytes that a member moved over its siblings' median up to which they are as many: with more requests they come in smaller ones.
+const SAME_BYTES: f64 = 1.1;
 
 /// Figures of one member that are compared with those of its siblings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -222,11 +224,13 @@ fn objections(member: &MemberFigures, siblings: &Siblings<'_>, seconds: f64) -> 
     let requests = siblings.median(|m| Some(m.requests_per_second)).unwrap_or_default();
     let most = requests + SAME_WORK_DEVIATIONS * (requests / seconds).sqrt();
     if member.requests_per_second > most {
-        found.push(format!(
-            "it does more work: {} requests/s against {}",
-            plain(member.requests_per_second),
-            plain(requests)
-        ));
+        let bytes = siblings.median(|m| Some(m.bytes_per_second)).unwrap_or_default();
+        let how = match member.bytes_per_second <= bytes * SAME_BYTES {
+            true => ", for as many bytes: how they are split and merged above it makes them",
+            false => "",
+        };
+        let (own, theirs) = (plain(member.requests_per_second), plain(requests));
+        found.push(format!("it does more work: {own} requests/s against {theirs}{how}"));
     }
     found
 }

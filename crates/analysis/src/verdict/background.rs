@@ -26,20 +26,16 @@
 //! does more for the trial, when that keeps more in flight, and as much as before for the others. And the operations of one thread come
 //! no faster than it gets round to them.
 
-use crate::estimate::median;
-use crate::evidence::{Check, Evidence, Unit, evidence, share_is};
-use crate::facts::case::Case;
-use crate::facts::crowded::{self, Crowded};
+use super::*;
+use crate::facts::crowded::{self, Crowded, Taken};
 use crate::facts::processors::WAITED;
-use crate::facts::rungs::{MORE, MoreInFlight, NO_GAIN, Step};
-use crate::facts::standing::BUSY;
+use crate::facts::rungs::{MORE, MoreInFlight, NO_GAIN};
 use crate::facts::usage::{Counted, NEAR};
-use crate::facts::{Facts, durable, gained, moved, served, undisturbed};
-use crate::judged::{Absent, Judged, Sure, Verdict, VerdictKind};
-use ebbtide_model::samples::{DiskUse, OtherKind, TrialSamples};
+use crate::facts::{durable, gained, moved, served, undisturbed};
+use ebbtide_model::samples::{DiskUse, OtherKind};
 use ebbtide_model::units::{Bytes, format_iops, format_throughput};
 use ebbtide_model::volume::{Limit, Shape};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Share of the bytes from which on a tenth of the bytes per second is enough: on a disk that serves some hundred operations per second, small
 /// random ones are few bytes.
@@ -60,39 +56,17 @@ const KEPT_UP: f64 = 0.90;
 /// Most of those seen at work whom the sentence names.
 const NAMED: usize = 3;
 
-/// What is looked at, each with its edge.
-#[rustfmt::skip]
-pub(super) const CHECKS: &[Check] = &[SHARE, RATE, REQUESTS, DISK_BUSY, HELD_BACK];
-#[rustfmt::skip]
-const SHARE: Check = Check::at_least("share of the disks' requests, or bytes, that the load did not ask for", 0.10, Unit::Share, "below it a file system's metadata may explain it");
-#[rustfmt::skip]
-const RATE: Check = Check::at_least("bytes that others moved", 1e6, Unit::BytesPerSecond, "a journal's commits stay below");
-#[rustfmt::skip]
-const REQUESTS: Check = Check::at_least("or requests that they made, where requests are short", 20.0, Unit::RequestsPerSecond, "a journal's commits stay below");
-#[rustfmt::skip]
-const DISK_BUSY: Check = Check::at_least("busy share of the busiest disk", 0.50, Unit::Share, "below it there was room for both");
-#[rustfmt::skip]
-const HELD_BACK: Check = Check::at_least("part of the gap that limits, latency and depth leave for others", 0.10, Unit::Share, "latencies vary by some percent");
-
-/// What others had of the disks, medians over the trials.
-struct Taken {
-    /// Share of the bytes moved.
-    share: f64,
-    /// Bytes per second.
-    rate: f64,
-    /// Share of the requests and requests per second, where it is known how many the trial made.
-    requests: Option<(f64, f64)>,
-    /// Bytes of a request, whoever made it.
-    mean_request: Option<f64>,
-    /// Busy share of the busiest disk.
-    busy: f64,
+checks! {
+    SHARE: at_least("share of the disks' requests, or bytes, that the load did not ask for", 0.10, Share, "below it a file system's metadata may explain it");
+    RATE: at_least("bytes that others moved", 1e6, BytesPerSecond, "a journal's commits stay below");
+    REQUESTS: at_least("or requests that they made, where requests are short", 20.0, RequestsPerSecond, "a journal's commits stay below");
+    DISK_BUSY: at_least("busy share of the busiest disk", 0.50, Share, "below it there was room for both");
+    HELD_BACK: at_least("part of the gap that limits, latency and depth leave for others", 0.10, Share, "latencies vary by some percent");
 }
 
-impl Taken {
-    /// Whether a request of the others is so much larger than an operation of the load that this waits for its bytes.
-    fn are_larger(&self, case: &Case<'_>) -> bool {
-        self.requests.is_none_or(|(_, rate)| self.rate >= LARGER * case.workload.mean_bs() * rate)
-    }
+/// Whether a request of the others is so much larger than an operation of the load that this waits for its bytes.
+fn are_larger(taken: &Taken, case: &Case<'_>) -> bool {
+    taken.requests.is_none_or(|(_, rate)| taken.rate >= LARGER * case.workload.mean_bs() * rate)
 }
 
 /// Bytes that others moved in a trial, and all that were moved; `None` where it cannot be known.
@@ -113,16 +87,10 @@ fn others(case: &Case<'_>, trial: &TrialSamples) -> Option<(f64, f64)> {
     (all > 0.0).then_some((bytes, all.max(bytes)))
 }
 
-/// See [`Taken`]; nothing where the disks were not observed.
+/// See [`Taken`], medians over the trials, and the busiest disk; nothing where the disks were not observed.
 fn taken(case: &Case<'_>, facts: &Facts<'_>) -> Option<Taken> {
     if let Some(crowded) = &facts.crowded {
-        return Some(Taken {
-            share: crowded.bytes,
-            rate: crowded.bytes_rate,
-            requests: Some((crowded.requests, crowded.requests_rate)),
-            mean_request: Some(crowded.mean_request),
-            busy: crowded.busy,
-        });
+        return Some(crowded.taken);
     }
     let seconds = |trial: &TrialSamples| trial.elapsed.as_secs_f64();
     let requests = |trial: &TrialSamples| moved::requests(trial, case.workload);
@@ -147,17 +115,11 @@ fn taken(case: &Case<'_>, facts: &Facts<'_>) -> Option<Taken> {
 fn by_mean(case: &Case<'_>, taken: &Taken) -> Option<(Counted, Evidence)> {
     let mean = taken.mean_request?;
     let figure = |edge| evidence("mean request of the disks, from any source", mean, Unit::Bytes, Some(edge));
-    if mean <= SMALL && !taken.are_larger(case) {
+    if mean <= SMALL && !are_larger(taken, case) {
         Some((Counted::Operations, figure(SMALL)))
     } else {
         (mean >= LARGE && case.workload.mean_bs() >= LARGE).then(|| (Counted::Bytes, figure(LARGE)))
     }
-}
-
-/// Whether the ladder shows that the disks do no more for the load.
-fn is_full(facts: &Facts<'_>) -> bool {
-    let more = facts.rungs.as_ref().and_then(|rungs| rungs.more(NO_GAIN));
-    matches!(more, Some(MoreInFlight::Flat(..)))
 }
 
 /// The fuller of the volumes' declared limits, of what all who use the disks took.
@@ -200,7 +162,7 @@ fn by_sizes(case: &Case<'_>, facts: &Facts<'_>, taken: &Taken) -> Option<(Counte
     }))?;
     let what = "how operations per second fall with their size: 0 as many of any, 1 as many bytes";
     let figure = |edge| evidence(what, falls, Unit::Exponent, Some(edge));
-    if falls.abs() <= AS_MANY && !case.one_at_a_time() && !taken.are_larger(case) {
+    if falls.abs() <= AS_MANY && !case.one_at_a_time() && !are_larger(taken, case) {
         Some((Counted::Operations, figure(AS_MANY)))
     } else {
         (falls >= 1.0 - AS_MANY).then(|| (Counted::Bytes, figure(1.0 - AS_MANY)))
@@ -209,50 +171,40 @@ fn by_sizes(case: &Case<'_>, facts: &Facts<'_>, taken: &Taken) -> Option<(Counte
 
 /// The most of the gap that anything beside volumes, link and depth can explain, with the figures that say so.
 fn room(case: &Case<'_>, facts: &Facts<'_>, undisturbed: Option<f64>, share: f64) -> (f64, Vec<Evidence>) {
-    let (mut room, mut figures) = (1.0_f64, Vec::new());
-    let mut leaves = |left: f64, shown: Evidence| {
-        room = room.min(left);
-        figures.push(shown);
+    let used = |what: &str, used: Option<f64>| {
+        used.map(|used| (1.0 - used, evidence(what, used, Unit::Share, None)))
     };
-    let used = |what: &str, used: f64| (1.0 - used, evidence(what, used, Unit::Share, None));
-    let shares = [
-        ("use of the working members' limits, weighted by bytes", facts.met),
-        ("share of an operation's time that it takes beside others who keep up", kept_up(case, facts)),
-        (
+    // The only thread, where it waited so much that a processor may be what it lacks.
+    let waits = case.workload.numjobs == 1 && facts.waited.is_some_and(|waited| waited >= WAITED);
+    let mut all = vec![
+        used("use of the working members' limits, weighted by bytes", facts.met),
+        used("share of an operation's time that it takes beside others who keep up", kept_up(case, facts)),
+        used(
             "share of the time that the load's one thread ran or waited to: the disks explain what it slept at most",
-            one_thread(case, facts),
+            facts.pressed.filter(|_| waits),
         ),
-        (
+        used(
             "latency of the operations that found nobody else at the disks, over the mean: the rest may be waits",
             undisturbed,
         ),
+        facts.latency.map(|(latency, floor)| {
+            let what = "mean latency of the members, against what one operation alone takes";
+            (1.0 - floor / latency, evidence(what, latency, Unit::Nanoseconds, Some(floor)))
+        }),
+        // Flushes wait behind others' requests too, which the latency of those that met nobody has in it.
+        of_durable_writes(case, share).filter(|_| undisturbed.is_none()).map(|part| {
+            let what = "part of a write's time that others explain: their share of its requests' time and of what flushes wait for";
+            (part, evidence(what, part, Unit::Share, None))
+        }),
     ];
-    for (what, share) in shares {
-        if let Some((left, shown)) = share.map(|share| used(what, share)) {
-            leaves(left, shown);
-        }
-    }
-    for held in facts.held.iter().filter(|_| facts.group_limits_met) {
-        leaves(1.0 - held.share(), held.evidence());
-    }
-    if let Some(link) = facts.asserted(VerdictKind::InstanceLimit) {
-        link.evidence.iter().for_each(|shown| leaves(1.0 - link.explains, shown.clone()));
-    }
-    if let Some((latency, floor)) = facts.latency {
-        let what = "mean latency of the members, against what one operation alone takes";
-        leaves(1.0 - floor / latency, evidence(what, latency, Unit::Nanoseconds, Some(floor)));
-    }
-    // Flushes wait behind others' requests too, which the latency of those that met nobody has in it.
-    if let Some(part) = of_durable_writes(case, share).filter(|_| undisturbed.is_none()) {
-        let what = "part of a write's time that others explain: their share of its requests' time and of what flushes wait for";
-        leaves(part, evidence(what, part, Unit::Share, None));
-    }
-    (room.max(0.0), figures)
-}
-
-/// Share of the time that the load's only thread ran or waited for a processor, where it waited so much that this may be what it lacks.
-fn one_thread(case: &Case<'_>, facts: &Facts<'_>) -> Option<f64> {
-    facts.pressed.filter(|_| case.workload.numjobs == 1 && facts.waited.is_some_and(|w| w >= WAITED))
+    let held = facts.held.iter().filter(|_| facts.group_limits_met);
+    all.extend(held.map(|held| Some((1.0 - held.share(), held.evidence()))));
+    let link = facts.asserted(VerdictKind::InstanceLimit).into_iter();
+    all.extend(
+        link.flat_map(|link| link.evidence.iter().map(move |e| Some((1.0 - link.explains, e.clone())))),
+    );
+    let (left, figures): (Vec<f64>, Vec<Evidence>) = all.into_iter().flatten().unzip();
+    (left.into_iter().fold(1.0, f64::min).max(0.0), figures)
 }
 
 /// The part of the time of a write that is made durable, one at a time, that others explain who had such a `share` of the disks.
@@ -271,25 +223,18 @@ fn of_durable_writes(case: &Case<'_>, share: f64) -> Option<f64> {
 fn kept_up(case: &Case<'_>, facts: &Facts<'_>) -> Option<f64> {
     let rungs = facts.rungs.as_ref()?;
     let Some(MoreInFlight::Helped(..)) = rungs.more(MORE) else { return None };
-    // Bytes per second of all, and of others.
-    let rates = |step: &Step<'_>| -> Option<(f64, f64)> {
-        let samples = &step.rung.samples;
-        let all: u64 = moved::disks(samples)?.iter().map(|disk| disk.total.bytes.total()).sum();
-        let counts = samples.array.counts();
-        let own = counts.read.bytes + counts.write.bytes;
-        let per_second = |bytes: u64| bytes as f64 / samples.elapsed.as_secs_f64();
-        (samples.elapsed.0 > 0).then(|| (per_second(all), per_second(all.saturating_sub(own))))
-    };
-    let same = rungs.same?;
-    let (all, before) = rates(&same).filter(|(_, others)| *others > 0.0)?;
-    let deepest = rungs.deeper.last()?;
-    let (more_of_all, after) = rates(deepest)?;
+    let (same, deepest) = (rungs.same?, rungs.deeper.last()?);
+    let bytes = |step| gained::rates(step, None, |disk| disk.bytes.total(), |count| count.bytes);
+    let ((all, own), (more_of_all, more_of_own)) = (bytes(&same)?, bytes(deepest)?);
+    if all <= own {
+        return None;
+    }
+    let kept_up = (more_of_all - more_of_own).max(0.0) / (all - own);
     // What others move more by themselves says nothing of room for the load.
-    let own = (more_of_all - after) - (all - before);
-    let has_room = more_of_all.min(all + own) >= gained::UNCHANGED * all;
+    let has_room = more_of_all.min(all + more_of_own - own) >= gained::UNCHANGED * all;
     let more = f64::from(deepest.rung.in_flight) / f64::from(same.rung.in_flight).max(1.0);
     let grows = (deepest.ops.rate / rungs.reference() / more).min(1.0);
-    if after / before < KEPT_UP {
+    if kept_up < KEPT_UP {
         None
     } else if has_room {
         Some(grows)
@@ -320,34 +265,26 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         None if fewer => Counted::Operations,
         None => Counted::Bytes,
     };
-    let ([of_share, of_rate], (share, rate), check) =
-        match taken.requests.filter(|_| counted == Counted::Operations) {
-            Some(requests) => (
-                ["share of the disks' requests that the trial did not make", "requests that others made"],
-                requests,
-                REQUESTS,
-            ),
-            None => (
-                ["share of the disks' bytes that the trial did not ask for", RATE.what],
-                (taken.share, taken.rate),
-                RATE,
-            ),
-        };
+    let by_requests = taken.requests.filter(|_| counted == Counted::Operations);
+    let (of_share, check) = match by_requests {
+        Some(_) => ("share of the disks' requests that the trial did not make", REQUESTS),
+        None => ("share of the disks' bytes that the trial did not ask for", RATE),
+    };
+    let (share, rate) = by_requests.unwrap_or((taken.share, taken.rate));
     let of_much = if counted == Counted::Bytes && taken.share >= MUCH { 0.1 } else { 1.0 };
     let least = check.edge * of_much;
-    let seen = [share_is(of_share, share, SHARE.edge), evidence(of_rate, rate, check.unit, Some(least))];
+    let seen =
+        [share_is(of_share, share, SHARE.edge), Evidence { reference: Some(least), ..check.figure(rate) }];
     let absent = |why: &str| Absent::because(why).with(seen.clone());
     // What is left to the load is the geometric mean of what it would be by requests and by bytes, where neither is known to be short.
     let explained = match taken.requests.filter(|_| limiting.is_none()) {
         Some((requests, _)) => 1.0 - ((1.0 - requests) * (1.0 - taken.share)).max(0.0).sqrt(),
         None => share,
     };
-    // With room at the disks the smaller of two shares is the surer one, unless the load's requests wait behind larger ones that move most of what
-    // is moved.
-    let full = is_full(facts);
-    let behind = taken.busy >= BUSY && taken.share >= 0.5 && taken.are_larger(case);
-    let waits_behind = behind && !case.one_at_a_time();
-    let at_least = if full || waits_behind || undisturbed.is_some() { explained } else { share };
+    // With room at the disks the smaller of two shares is the surer one.
+    let more = facts.rungs.as_ref().and_then(|rungs| rungs.more(NO_GAIN));
+    let full = matches!(more, Some(MoreInFlight::Flat(..)));
+    let at_least = if full || undisturbed.is_some() { explained } else { share };
     if !SHARE.holds(at_least) || rate < least {
         return Err(absent(
             "beside what a file system's journal may have done, other processes did too little I/O",
@@ -376,10 +313,8 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     // Who, and in how many trials.
     let mut who: BTreeMap<&str, u32> = BTreeMap::new();
     for trial in case.trials {
-        let mut here: Vec<&str> =
-            trial.observed.iter().flat_map(|seen| &seen.others).map(|o| &*o.who).collect();
-        here.sort_unstable();
-        here.dedup();
+        let others = trial.observed.iter().flat_map(|seen| &seen.others);
+        let here: BTreeSet<&str> = others.map(|other| other.who.as_str()).collect();
         here.into_iter().for_each(|name| *who.entry(name).or_default() += 1);
     }
     let mut named: Vec<&str> = who.keys().copied().collect();
@@ -424,33 +359,26 @@ fn in_words(taken: &Taken, counted: Counted, known: bool, crowded: Option<&Crowd
         waits =
             format!(", for which {array} waits: {} of the operations in flight are there", percent(*there));
     }
+    let moved = format!("others moved {} on {place}, ", format_throughput(taken.rate));
+    let bytes = percent(taken.share);
     let Some((share, rate)) = taken.requests else {
-        let (moved, share) = (format_throughput(taken.rate), percent(taken.share));
-        return format!("others moved {moved} on {place}, {share} of all that {of_all} moved{waits}");
+        return format!("{moved}{bytes} of all that {of_all} moved{waits}");
     };
+    let (requests, rate) = (percent(share), format_iops(rate));
     let (took, short) = match counted {
         Counted::Operations => (
             format!(
-                "made {} requests/s on {place}, {} of all that {of_all} served ({} of the bytes)",
-                format_iops(rate),
-                percent(share),
-                percent(taken.share)
+                "others made {rate} requests/s on {place}, {requests} of all that {of_all} served ({bytes} of the bytes)"
             ),
             "operations",
         ),
-        Counted::Bytes => (
-            format!(
-                "moved {} on {place}, {} of all that {of_all} moved ({} of the requests)",
-                format_throughput(taken.rate),
-                percent(taken.share),
-                percent(share)
-            ),
-            "bytes",
-        ),
+        Counted::Bytes => {
+            (format!("{moved}{bytes} of all that {of_all} moved ({requests} of the requests)"), "bytes")
+        }
     };
     let limits = match known {
         true => format!("{short} limit {them}"),
         false => format!("whether operations or bytes limit {them} is not known"),
     };
-    format!("others {took}{waits}; {limits}")
+    format!("{took}{waits}; {limits}")
 }

@@ -7,23 +7,13 @@
 //! is a rate that somebody set ([`set_rate`](crate::facts::set_rate)); and not when they are known to have none. When others were at work on the disks, it takes both.
 //! Where only writes do so, and at no rate that looks set, it is a cache that fills ([`write_cache`](super::write_cache)).
 
-use crate::estimate::median;
-use crate::evidence::{Check, Unit, evidence};
-use crate::facts::Facts;
-use crate::facts::case::Case;
+use super::*;
 use crate::facts::steps::{REPEATED, StepDown, down, have_credits, metric_of, points};
-use crate::judged::{Absent, Basis, Judged, Sure, Verdict, VerdictKind};
-use ebbtide_model::metric::Metric;
-use ebbtide_model::samples::TrialSamples;
 
-/// What is looked at, each with its edge.
-#[rustfmt::skip]
-pub(super) const CHECKS: &[Check] = &[
-    Check::at_least("share of the trials that show one step down between two flat stretches", REPEATED, Unit::Share, "once may be a host that slowed down"),
-    SAME_LEVEL,
-];
-#[rustfmt::skip]
-const SAME_LEVEL: Check = Check::below("of one step over all trials: distance of their levels from those of the step", 0.15, Unit::Share, "the same two plateaus");
+checks! {
+    STEPS: at_least("share of the trials that show one step down between two flat stretches", REPEATED, Share, "once may be a host that slowed down");
+    SAME_LEVEL: below("of one step over all trials: distance of their levels from those of the step", 0.15, Share, "the same two plateaus");
+}
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let known = have_credits(case);

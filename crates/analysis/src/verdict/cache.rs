@@ -9,12 +9,9 @@
 
 mod far_end;
 
-use crate::evidence::{Check, Unit, evidence};
-use crate::facts::case::Case;
+use super::*;
+use crate::facts::moved;
 use crate::facts::moved::HIT_SHARE;
-use crate::facts::{Facts, moved};
-use crate::judged::{Absent, Judged, Sure, Verdict, VerdictKind};
-use ebbtide_model::metric::Metric;
 use ebbtide_model::units::{Bytes, format_bytes, format_latency};
 use ebbtide_model::workload::{Mix, OpKind};
 
@@ -23,16 +20,15 @@ const SMALL: Bytes = Bytes(16 * Bytes::KIB);
 /// Share of the bytes read that the disks did not move from which on there may be nothing on them.
 const NOTHING_READ: f64 = 0.99;
 
-/// What is looked at, each with its edge.
-#[rustfmt::skip]
-pub(super) const CHECKS: &[Check] = &[HITS, RESIDENT, FAST, far_end::FASTER, far_end::QUICKER];
-#[rustfmt::skip]
-const HITS: Check = Check::at_least("share of the bytes due that the disks did not move", HIT_SHARE, Unit::Share, "the cached speed is then more than 1.2 times the other");
-#[rustfmt::skip]
-const RESIDENT: Check = Check::at_least("where no disk was seen: share of the region in the page cache before the trial", 0.50, Unit::Share, "most reads then find their block there");
-// The fastest NVMe devices need 10 us for 4 KiB through the kernel, and a copy from the page cache 1 to 5 us.
-#[rustfmt::skip]
-const FAST: Check = Check::below("or: median latency of requests up to 16 KiB through the page cache", 8_000.0, Unit::Nanoseconds, "the fastest devices need 10 us");
+checks! {
+    HITS: at_least("share of the bytes due that the disks did not move", HIT_SHARE, Share, "the cached speed is then more than 1.2 times the other");
+    RESIDENT: at_least("where no disk was seen: share of the region in the page cache before the trial", 0.50, Share, "most reads then find their block there");
+    // The fastest NVMe devices need 10 us for 4 KiB through the kernel, and a copy from the page cache 1 to 5 us.
+    FAST: below("or: median latency of requests up to 16 KiB through the page cache", 8_000.0, Nanoseconds, "the fastest devices need 10 us");
+    FASTER: at_least("behind the disks: rate of a volume over that of the same volume in another design", 2.0, Times, "no volume does more with no more in flight");
+    // From a quarter of a disk.
+    QUICKER: at_least("and its median latency there over that here", 5.0, Times, "a shorter way of an arm makes it half at most");
+}
 
 pub(super) fn judge(case: &Case<'_>, _: &Facts<'_>) -> Judged {
     let hits = most_hits(case);
@@ -76,17 +72,12 @@ impl Hits {
 /// bytes belong together, which medians of each would not.
 fn most_hits(case: &Case<'_>) -> Option<Hits> {
     let middle = |(op, what)| {
-        let trials = case.trials.iter().filter_map(|t| moved::moved(t));
-        let hits = trials.map(|m: moved::Moved| Hits {
-            what,
-            asked: *m.asked.get(op),
-            due: m.due.get(op).least,
-            moved: *m.moved.get(op),
-        });
-        let mut hits: Vec<Hits> = hits.filter(|hits| hits.due > 0.0).collect();
-        hits.sort_by(|a, b| a.share().total_cmp(&b.share()));
-        // Of two in the middle the one with the smaller share.
-        hits.get(hits.len().checked_sub(1)? / 2).copied()
+        let hits = |trial: &TrialSamples| {
+            let m = moved::moved(trial)?;
+            let (asked, due, moved) = (*m.asked.get(op), m.due.get(op).least, *m.moved.get(op));
+            (due > 0.0).then_some(Hits { what, asked, due, moved })
+        };
+        case.in_the_middle(hits, Hits::share)
     };
     let both = [(OpKind::Read, "read"), (OpKind::Write, "written")];
     both.into_iter().filter_map(middle).max_by(|a, b| a.share().total_cmp(&b.share()))
@@ -123,18 +114,12 @@ fn answered(case: &Case<'_>, hits: &Hits) -> Verdict {
 
 /// Bytes of the region that the trials used, at most: what the volumes have, or the workload's span.
 fn region(case: &Case<'_>) -> Option<u64> {
-    let sizes: Option<Vec<Bytes>> = case
-        .design
-        .layout
-        .volumes()
-        .into_iter()
-        .map(|leaf| {
-            let volume = case.experiment.volumes.get(leaf)?;
-            let prepared = case.meta.inventory.volumes.iter().find(|v| v.name == volume.name);
-            prepared.map(|v| v.size).or(volume.size)
-        })
-        .collect();
-    let volumes: Bytes = sizes?.into_iter().sum();
+    let size = |leaf: usize| {
+        let volume = case.experiment.volumes.get(leaf)?;
+        let prepared = case.meta.inventory.volumes.iter().find(|v| v.name == volume.name);
+        prepared.map(|v| v.size).or(volume.size)
+    };
+    let volumes: Bytes = case.design.layout.volumes().into_iter().map(size).sum::<Option<Bytes>>()?;
     Some(case.workload.span.unwrap_or(volumes).min(volumes).0)
 }
 

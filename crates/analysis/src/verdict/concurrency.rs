@@ -11,16 +11,13 @@
 //! After the last trial the same runs for a moment with twice and four times the operations in flight (the ladder): that
 //! settles whether more of them help, and shows it where nothing else does.
 
-use crate::evidence::{Check, Evidence, Unit, evidence};
-use crate::facts::case::Case;
+use super::*;
+use crate::facts::calls;
 use crate::facts::latency::FLOOR_SHARE;
 use crate::facts::rungs::{HELPS, MoreInFlight, NO_GAIN, Rungs};
 use crate::facts::shared::parallel;
 use crate::facts::standing::BUSY;
-use crate::facts::{Facts, calls};
-use crate::judged::{Absent, Judged, Sure, Verdict, VerdictKind};
 use crate::{ArrayBelow, MemberShare};
-use ebbtide_model::metric::Metric;
 use ebbtide_model::units::format_latency;
 
 /// Rate with twice as many in flight over that with as many from which on they helped beyond doubt: half of what they promise.
@@ -28,19 +25,13 @@ pub const GAIN: f64 = 1.50;
 /// Requests that one operation has at a device that is always busy, from which on it is several of them.
 const SEVERAL: f64 = 1.5;
 
-/// What is looked at, each with its edge.
-#[rustfmt::skip]
-pub(super) const CHECKS: &[Check] = &[
-    ALONE,
-    Check::at_least("or: what a miss of the volume's cache takes alone, of the 99th percentile of latency, or the other way round", FLOOR_SHARE, Unit::Share, "the slowest operations did not wait"),
-    IDLE,
-    Check::at_least("or: rate with twice as many in flight over that with as many", HELPS, Unit::Times, "less nobody would look for; from 1.25 it is surer"),
-    Check::at_least("and where short runs were made, what they gained at least", NO_GAIN, Unit::Times, "otherwise the verdict is withdrawn"),
-];
-#[rustfmt::skip]
-const ALONE: Check = Check::at_least("what one operation alone takes, of the members' mean latency", FLOOR_SHARE, Unit::Share, "then none waits for another");
-#[rustfmt::skip]
-const IDLE: Check = Check::below("or: operations in flight for each member that works", 0.75, Unit::Operations, "members are idle for want of work");
+checks! {
+    ALONE: at_least("what one operation alone takes, of the members' mean latency", FLOOR_SHARE, Share, "then none waits for another");
+    OF_MISSES: at_least("or: what a miss of the volume's cache takes alone, of the 99th percentile of latency, or the other way round", FLOOR_SHARE, Share, "the slowest operations did not wait");
+    IDLE: below("or: operations in flight for each member that works", 0.75, Operations, "members are idle for want of work");
+    GAINS: at_least("or: rate with twice as many in flight over that with as many", HELPS, Times, "less nobody would look for; from 1.25 it is surer");
+    HOLDS: at_least("and where short runs were made, what they gained at least", NO_GAIN, Times, "otherwise the verdict is withdrawn");
+}
 
 /// A ground for it: how sure it is, how much it explains, and what says so.
 type Ground = (Sure, f64, String, Option<Evidence>);
@@ -57,10 +48,6 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let iops = case.metric(Metric::Iops).ok_or_else(|| Absent::because("no rate was measured"))?;
     let kept = case.kept();
     let workers = Workers::of(case);
-    // A small write is at two members or more at each moment, unless it waits for its stripe.
-    if workers.in_flight.is_some_and(|at_members| at_members < kept) {
-        facts.yield_to(VerdictKind::PartialStripe, "writes wait in the array for what is read for parity")?;
-    }
     let ground = below_floor(case, facts)
         .or_else(|| idle_members(facts, &workers, kept))
         .or_else(|| one_at_a_time(facts, kept))

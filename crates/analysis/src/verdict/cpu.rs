@@ -9,18 +9,15 @@
 //! not what stops the array.
 
 mod array_thread;
-pub(super) mod encryption;
-pub(super) mod interrupts;
+mod encryption;
+mod interrupts;
 
-use crate::estimate::median;
-use crate::evidence::{Check, Evidence, Unit, evidence, share_is};
-use crate::facts::case::{Case, part};
+use super::*;
+use crate::facts::case::part;
 use crate::facts::processors::{STEAL, THREAD_BUSY, THREAD_FULL, WAITED, users_by};
+use crate::facts::standing;
 use crate::facts::standing::{AT_DEVICES, at_devices_is};
-use crate::facts::{Facts, standing};
-use crate::judged::{Absent, Judged, Sure, Verdict, VerdictKind};
-use ebbtide_model::metric::Metric;
-use ebbtide_model::samples::{GroupQuota, TrialSamples};
+use ebbtide_model::samples::GroupQuota;
 use ebbtide_model::units::Nanos;
 
 /// Share of the operations in flight that must be at the devices or can be done and wait for the thread: one that is done wakes
@@ -39,21 +36,19 @@ const NAMED: usize = 3;
 /// Share of a core from which on somebody on the load's own processors is named: as the observer does of all.
 const WORTH_NAMING: f64 = 0.05;
 
-/// What is looked at, each with its edge.
-#[rustfmt::skip]
-pub(super) const CHECKS: &[Check] = &[THREAD, WAITS, PRESSED, CORES, STOLEN, CEILING, encryption::CORES, array_thread::THREAD, interrupts::TAKEN];
-#[rustfmt::skip]
-const THREAD: Check = Check::at_least("busy share of the busiest load thread", THREAD_FULL, Unit::Share, "it has no time left");
-#[rustfmt::skip]
-const WAITS: Check = Check::at_least("or: share of the time that a load thread waited for a processor", WAITED, Unit::Share, "it has what others leave");
-#[rustfmt::skip]
-const PRESSED: Check = Check::at_least("and share of the time that it ran or waited to, unless it has one operation in flight", THREAD_BUSY, Unit::Share, "otherwise it slept while the array worked");
-#[rustfmt::skip]
-const CORES: Check = Check::at_least("or: busy share of all cores, where they serve the devices", 0.95, Unit::Share, "requests wait there for a processor");
-#[rustfmt::skip]
-const STOLEN: Check = Check::at_least("or: share of the cores' time that the hypervisor took", STEAL, Unit::Share, "it shows in latencies");
-#[rustfmt::skip]
-const CEILING: Check = Check::at_least("or: rate over what the engine reaches with nothing behind it", 0.80, Unit::Share, "the tool is measured");
+checks! {
+    THREAD: at_least("busy share of the busiest load thread", THREAD_FULL, Share, "it has no time left");
+    WAITS: at_least("or: share of the time that a load thread waited for a processor", WAITED, Share, "it has what others leave");
+    PRESSED: at_least("and share of the time that it ran or waited to, unless it has one operation in flight", THREAD_BUSY, Share, "otherwise it slept while the array worked");
+    CORES: at_least("or: busy share of all cores, where they serve the devices", 0.95, Share, "requests wait there for a processor");
+    STOLEN: at_least("or: share of the cores' time that the hypervisor took", STEAL, Share, "it shows in latencies");
+    CEILING: at_least("or: rate over what the engine reaches with nothing behind it", 0.80, Share, "the tool is measured");
+    ENCRYPTING: at_least("or: cores that dm-crypt's workers use", 0.95, Cores, "one is full, or several as much");
+    INSIDE: at_least("and share of a request's time that it is in dm-crypt", 0.50, Share, "most of it");
+    ARRAY_THREAD: at_least("or: processor time of the array's own thread, of one core", 0.85, Share, "what it waits for a core is not known");
+    // What threads have of a core's time then is no more than a fifth.
+    INTERRUPTED: at_least("or: share of one core's time that interrupts took", 0.80, Share, "threads have a fifth of it at most");
+}
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let thread = facts.busiest_thread;
@@ -62,18 +57,18 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let ceiling = case.meta.engine_ceiling_iops.zip(threads).map(|(one, threads)| one * threads);
     let of_ceiling = ceiling.filter(|ceiling| *ceiling > 0.0).zip(case.metric(Metric::Iops));
     let of_ceiling = of_ceiling.map(|(ceiling, iops)| iops / ceiling);
-    let encrypting = encryption::find(case, &facts.users);
-    let interrupts = interrupts::find(case);
-    let array_thread = array_thread::find(case, &facts.users);
+    let apart = [
+        encryption::find(case, &facts.users),
+        interrupts::find(case, thread),
+        array_thread::find(case, &facts.users),
+    ];
+    let (seen, mut grounds): (Vec<_>, Vec<_>) = apart.into_iter().flatten().unzip();
     // One that is busy with a small readahead window has less to do with a larger one.
     let small_window = facts.asserted(VerdictKind::Readahead).is_some();
     // Operations that are at the devices wait for no processor.
     let elsewhere = |share: f64| facts.at_devices().is_none_or(|at_devices| 1.0 - at_devices >= share);
     let beyond = |check: Check, value: Option<f64>| value.filter(|value| check.holds(*value));
-    let grounds = [
-        encrypting.as_ref().and_then(|seen| seen.finding()),
-        interrupts.as_ref().and_then(|seen| seen.finding(thread)),
-        array_thread.as_ref().and_then(|seen| seen.finding()),
+    grounds.extend([
         beyond(THREAD, thread).filter(|_| !small_window).map(|busy| {
             let sentence = "a load thread is busy all the time: more jobs (numjobs), larger requests or a faster core would help";
             ground(Sure::Likely, busy, sentence, vec![THREAD.figure(busy)])
@@ -89,35 +84,30 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
             let sentence = format!("the hypervisor took {percent:.0}% of the cores' time: neighbours on this host are measured too");
             ground(Sure::Possible, share, sentence, vec![STOLEN.figure(share)])
         }),
-    ];
+    ]);
     // The first is told; the figures of all are.
     let told = grounds.into_iter().flatten().reduce(|mut first, more| {
         first.evidence.extend(more.evidence);
         first
     });
-    let seen = [
-        (THREAD, thread),
-        (WAITS, facts.waited),
-        (PRESSED, facts.pressed),
-        (CORES, facts.host_busy),
-        (CEILING, of_ceiling),
-        (STOLEN, facts.stolen),
-        (interrupts::TAKEN, interrupts.map(|seen| seen.interrupted)),
-        (array_thread::THREAD, array_thread.map(|seen| seen.cores)),
-        (encryption::CORES, encrypting.as_ref().map(|seen| seen.cores)),
-        (encryption::INSIDE, encrypting.as_ref().map(|seen| seen.inside)),
-    ];
     told.ok_or_else(|| {
-        let short = seen[..4].iter().any(|(check, value)| beyond(*check, *value).is_some());
+        let of_all =
+            [(THREAD, thread), (WAITS, facts.waited), (PRESSED, facts.pressed), (CORES, facts.host_busy)];
+        let short = of_all.iter().any(|(check, value)| beyond(*check, *value).is_some());
         let why = match short {
             true => "processors were short, but nothing shows that operations waited for one",
             false => "neither processors nor the tool were full, and the load did not wait for them",
         };
         let at_devices = facts.at_devices().filter(|_| short).map(at_devices_is);
-        let figures = seen.iter().filter_map(|(check, value)| value.map(|value| check.missed(value)));
+        let all = of_all.into_iter().chain([(CEILING, of_ceiling), (STOLEN, facts.stolen)]);
+        let known = all.filter_map(|(check, value)| Some((check, value?))).chain(seen.into_iter().flatten());
+        let figures = known.map(|(check, value)| check.missed(value));
         Absent::because(why).with(at_devices.into_iter().chain(figures))
     })
 }
+
+/// What was seen of a ground, by its checks, and the ground where it holds.
+type Seen = (Vec<(Check, f64)>, Option<Verdict>);
 
 /// A ground, with the figures that show it.
 fn ground(sure: Sure, explains: f64, sentence: impl Into<String>, figures: Vec<Evidence>) -> Verdict {

@@ -6,37 +6,26 @@
 //! busy all the time and takes longer for each, and the processors have time. The rate is the device's own, of all who use it: what
 //! it does for others instead is no wave of it. What it does meanwhile is not seen from here; that it does it by itself is.
 
-use crate::estimate::median;
-use crate::evidence::{Check, Unit, evidence};
-use crate::facts::Facts;
-use crate::facts::case::Case;
+use super::*;
 use crate::facts::standing::{AT_DEVICES, BUSY, HOST_BUSY};
 use crate::facts::steps::metric_of;
-use crate::judged::{Absent, Basis, Judged, Sure, Verdict, VerdictKind};
 use crate::waves::{self, Waves};
-use ebbtide_model::metric::Metric;
-use ebbtide_model::samples::TrialSamples;
+use ebbtide_model::samples::{Observation, ObservedInterval};
 use ebbtide_model::units::format_latency;
+use std::collections::BTreeSet;
 
 /// Most points of a series; more are put together.
 const MAX_POINTS: usize = 200;
 
-/// What is looked at, each with its edge.
-#[rustfmt::skip]
-pub(super) const CHECKS: &[Check] = &[IN_ALL, COSTS, TAKES_LONGER, WORKS, THERE, CORES];
-#[rustfmt::skip]
-const IN_ALL: Check = Check::at_least("times that the rate goes down and up again, in all trials", 4.0, Unit::Times, "fewer may be something else");
-#[rustfmt::skip]
-const COSTS: Check = Check::at_least("share of what the faster level would have done that the slower times cost", 0.10, Unit::Share, "less is not worth looking for");
-// Less than the step between the levels makes of it.
-#[rustfmt::skip]
-const TAKES_LONGER: Check = Check::at_least("time of a request while it is slow over while it is fast", 1.15, Unit::Times, "the device is slower, not asked for less");
-#[rustfmt::skip]
-const WORKS: Check = Check::at_least("busy share of the device while it is slow", BUSY, Unit::Share, "requests wait for it all the time");
-#[rustfmt::skip]
-const THERE: Check = Check::at_least("share of the operations in flight that are at the devices", AT_DEVICES, Unit::Share, "what waits elsewhere waits for something else");
-#[rustfmt::skip]
-const CORES: Check = Check::below("busy share of all cores while it is slow", HOST_BUSY, Unit::Share, "otherwise they may be what is short");
+checks! {
+    IN_ALL: at_least("times that the rate goes down and up again, in all trials", 4.0, Times, "fewer may be something else");
+    COSTS: at_least("share of what the faster level would have done that the slower times cost", 0.10, Share, "less is not worth looking for");
+    // Less than the step between the levels makes of it.
+    TAKES_LONGER: at_least("time of a request while it is slow over while it is fast", 1.15, Times, "the device is slower, not asked for less");
+    WORKS: at_least("busy share of the device while it is slow", BUSY, Share, "requests wait for it all the time");
+    THERE: at_least("share of the operations in flight that are at the devices", AT_DEVICES, Share, "what waits elsewhere waits for something else");
+    CORES: below("busy share of all cores while it is slow", HOST_BUSY, Share, "otherwise they may be what is short");
+}
 
 /// What was seen of a device, and of the processors, over a time.
 #[derive(Debug, Clone, Copy, Default)]
@@ -51,17 +40,23 @@ struct At {
     cores: f64,
 }
 
+/// An interval of the observer's series with its seconds.
+type Timed<'a> = (f64, &'a ObservedInterval);
+
 impl At {
-    fn plus(self, more: At) -> At {
-        At {
-            seconds: self.seconds + more.seconds,
-            requests: self.requests + more.requests,
-            bytes: self.bytes + more.bytes,
-            time: self.time + more.time,
-            busy: self.busy + more.busy,
-            weighted: self.weighted + more.weighted,
-            cores: self.cores + more.cores,
+    fn of<'a>(intervals: impl Iterator<Item = &'a Timed<'a>>, device: usize) -> Option<At> {
+        let mut at = At::default();
+        for (seconds, interval) in intervals {
+            let used = interval.devices.get(device)?;
+            at.seconds += seconds;
+            at.requests += used.ops.total() as f64;
+            at.bytes += used.bytes.total() as f64;
+            at.time += used.time.read.plus(used.time.write).0 as f64;
+            at.busy += used.busy.as_secs_f64();
+            at.weighted += used.weighted.as_secs_f64();
+            at.cores += interval.core_busy.iter().map(|core| core.as_secs_f64()).sum::<f64>();
         }
+        Some(at)
     }
 
     /// Nanoseconds that a request takes.
@@ -70,40 +65,24 @@ impl At {
     }
 }
 
-/// The members' devices of a trial, each from point to point of the observer's series.
-fn watched(trial: &TrialSamples) -> Option<Vec<(&str, Vec<At>)>> {
-    let observed = trial.observed.as_deref()?;
-    let mut devices: Vec<usize> =
-        observed.members.iter().filter_map(|m| m.devices.first().copied()).collect();
-    devices.sort_unstable();
-    devices.dedup();
+/// The points of the observer's series, each of some intervals.
+fn points(observed: &Observation) -> Vec<Vec<Timed<'_>>> {
+    let mut begin = 0.0;
+    let timed = observed.series.iter().map(|interval| {
+        let end = interval.end.as_secs_f64();
+        (end - std::mem::replace(&mut begin, end), interval)
+    });
     let width = observed.series.len().div_ceil(MAX_POINTS).max(1);
-    let series = |index: usize| {
-        let mut begin = 0.0;
-        let at = observed.series.iter().map(|interval| {
-            let (used, end) = (interval.devices.get(index)?, interval.end.as_secs_f64());
-            let seconds = end - std::mem::replace(&mut begin, end);
-            Some(At {
-                seconds,
-                requests: used.ops.total() as f64,
-                bytes: used.bytes.total() as f64,
-                time: used.time.read.plus(used.time.write).0 as f64,
-                busy: used.busy.as_secs_f64(),
-                weighted: used.weighted.as_secs_f64(),
-                cores: interval.core_busy.iter().map(|core| core.as_secs_f64()).sum(),
-            })
-        });
-        let at = at.collect::<Option<Vec<At>>>()?;
-        let mut points: Vec<At> = at
-            .chunks_exact(width)
-            .map(|points| points.iter().fold(At::default(), |sum, at| sum.plus(*at)))
-            .collect();
-        // What is left over at the end of the measurement is no interval.
-        let usual = median(points.iter().map(|point| point.seconds)).filter(|usual| *usual > 0.0)?;
-        points.retain(|point| point.seconds >= 0.5 * usual);
-        Some((observed.devices.get(index)?.shown_name(), points))
-    };
-    devices.into_iter().map(series).collect::<Option<Vec<_>>>().filter(|devices| !devices.is_empty())
+    let mut points: Vec<Vec<Timed<'_>>> =
+        timed.collect::<Vec<_>>().chunks_exact(width).map(<[_]>::to_vec).collect();
+    // What is left over at the end of the measurement is no interval.
+    let usual = median(points.iter().map(|point| seconds(point))).unwrap_or(0.0);
+    points.retain(|point| usual > 0.0 && seconds(point) >= 0.5 * usual);
+    points
+}
+
+fn seconds(point: &[Timed<'_>]) -> f64 {
+    point.iter().map(|(seconds, _)| seconds).sum()
 }
 
 /// A trial with its waves, and the device whose requests take most longer while it is slow.
@@ -127,25 +106,28 @@ impl Found<'_> {
 }
 
 fn found(trial: &TrialSamples, metric: Metric) -> Option<Found<'_>> {
-    let devices = watched(trial)?;
-    let rate = |at: &At| if metric == Metric::Throughput { at.bytes } else { at.requests } / at.seconds;
-    let points = devices.first()?.1.len();
-    let rates: Vec<f64> =
-        (0..points).map(|point| devices.iter().map(|(_, at)| rate(&at[point])).sum()).collect();
-    let waves = waves::waves(&rates)?;
-    let level = |points: &[At], wanted: bool| {
-        let at = points.iter().zip(&waves.slow).filter(|(_, slow)| **slow == wanted);
-        at.fold(At::default(), |sum, (at, _)| sum.plus(*at))
+    let observed = trial.observed.as_deref()?;
+    let devices = observed.members.iter().filter_map(|member| member.devices.first().copied());
+    let devices: BTreeSet<usize> = devices.collect();
+    let points = points(observed);
+    let rate = |at: At| if metric == Metric::Throughput { at.bytes } else { at.requests } / at.seconds;
+    let of_all = |point: &Vec<Timed<'_>>| -> Option<f64> {
+        devices.iter().map(|device| At::of(point.iter(), *device).map(rate)).sum()
     };
-    let both = devices.iter().map(|(name, points)| (*name, level(points, false), level(points, true)));
-    let both: Vec<(&str, At, At)> =
-        both.filter(|(_, fast, slow)| fast.requests > 0.0 && slow.requests > 0.0).collect();
+    let waves = waves::waves(&points.iter().map(of_all).collect::<Option<Vec<f64>>>()?)?;
+    let level = |device: usize, wanted: bool| {
+        let at = points.iter().zip(&waves.slow).filter(|(_, slow)| **slow == wanted);
+        At::of(at.flat_map(|(point, _)| point), device).filter(|at| at.requests > 0.0)
+    };
+    let both = devices.iter().filter_map(|at| Some((*at, level(*at, false)?, level(*at, true)?)));
+    let both: Vec<(usize, At, At)> = both.collect();
     let queue = both.iter().map(|(.., slow)| slow.weighted / slow.seconds).sum();
-    let longer = |(_, fast, slow): &(&str, At, At)| slow.wait() / fast.wait();
-    let (name, fast, slow) = both.into_iter().max_by(|a, b| longer(a).total_cmp(&longer(b)))?;
-    let cores = trial.observed.as_ref()?.cores.len() as f64;
+    let longer = |(_, fast, slow): &(usize, At, At)| slow.wait() / fast.wait();
+    let (device, fast, slow) = both.into_iter().max_by(|a, b| longer(a).total_cmp(&longer(b)))?;
+    let cores = observed.cores.len() as f64;
     let cores = (cores > 0.0).then(|| slow.cores / slow.seconds / cores);
-    Some(Found { waves, name, fast, slow, queue, cores, each: devices.first()?.1.first()?.seconds })
+    let name = observed.devices.get(device)?.shown_name();
+    Some(Found { waves, name, fast, slow, queue, cores, each: seconds(points.first()?) })
 }
 
 pub(super) fn judge(case: &Case<'_>, _: &Facts<'_>) -> Judged {
@@ -157,7 +139,7 @@ pub(super) fn judge(case: &Case<'_>, _: &Facts<'_>) -> Judged {
     if case.result.members.iter().any(|member| case.slowed_by_tool(&member.name)) {
         return Err(Absent::because("the volumes are held to a shape, and not as fast as their devices are"));
     }
-    if case.trials.iter().all(|trial| watched(trial).is_none()) {
+    if case.trials.iter().all(|trial| trial.observed.is_none()) {
         return Err(Absent::because("the devices of the members were not observed"));
     }
     let metric = metric_of(case);

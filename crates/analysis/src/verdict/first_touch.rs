@@ -9,26 +9,16 @@
 //! longer than one alone takes on a touched block although they wait for nothing else that is known: no volume is at
 //! its limits, nor is the link, nor a thread.
 
-use crate::estimate::median;
-use crate::evidence::{Check, Unit, evidence};
-use crate::facts::Facts;
-use crate::facts::case::Case;
-use crate::judged::{Absent, Judged, Sure, Verdict, VerdictKind};
+use super::*;
 use crate::members;
 use crate::metrics::metric;
-use ebbtide_model::metric::Metric;
-use ebbtide_model::samples::TrialSamples;
 use ebbtide_model::units::format_latency;
 
-/// What is looked at, each with its edge.
-#[rustfmt::skip]
-pub(super) const CHECKS: &[Check] = &[UNTOUCHED, LATER, FLOOR];
-#[rustfmt::skip]
-const UNTOUCHED: Check = Check::at_least("bytes never touched before the trial, of those that it moved", 0.10, Unit::Share, "fewer do not show");
-#[rustfmt::skip]
-const LATER: Check = Check::below("rate of such trials over that of the others", 0.80, Unit::Share, "first touches are slower");
-#[rustfmt::skip]
-const FLOOR: Check = Check::below("where all are such: what one operation alone takes, of the mean latency", 0.60, Unit::Share, "the rest is the first touch");
+checks! {
+    UNTOUCHED: at_least("bytes never touched before the trial, of those that it moved", 0.10, Share, "fewer do not show");
+    LATER: below("rate of such trials over that of the others", 0.80, Share, "first touches are slower");
+    FLOOR: below("where all are such: what one operation alone takes, of the mean latency", 0.60, Share, "the rest is the first touch");
+}
 
 /// Untouched bytes relative to those that the trial moved.
 fn untouched(trial: &TrialSamples) -> Option<f64> {

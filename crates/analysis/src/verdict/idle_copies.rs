@@ -7,24 +7,18 @@
 //! trial to trial, so that each trial is looked at by itself. What is asked has to touch all members alike: a layout without a linear
 //! part, offsets that are drawn evenly or ascend, over many stripes.
 
+use super::*;
 use crate::below;
-use crate::evidence::{Check, Unit};
-use crate::facts::Facts;
-use crate::facts::case::Case;
-use crate::judged::{Absent, Judged, Sure, Verdict, VerdictKind};
 use crate::members::in_flight;
 use ebbtide_model::layout::{ArrayKind, LayoutNode};
 use ebbtide_model::plan::build::Geometry;
-use ebbtide_model::samples::{Join, TrialSamples};
+use ebbtide_model::samples::Join;
 use ebbtide_model::workload::{Access, Distribution, Mix};
 
-/// What is looked at, each with its edge.
-#[rustfmt::skip]
-pub(super) const CHECKS: &[Check] = &[SPREAD, WAITS];
-#[rustfmt::skip]
-const SPREAD: Check = Check::below("share of what the members would read if each were as busy as the busiest", 0.75, Unit::Share, "one of three is idle, or a half of them");
-#[rustfmt::skip]
-const WAITS: Check = Check::at_least("operations in flight for each member at work", 1.5, Unit::Operations, "otherwise the others would have nothing to do");
+checks! {
+    SPREAD: below("share of what the members would read if each were as busy as the busiest", 0.75, Share, "one of three is idle, or a half of them");
+    WAITS: at_least("operations in flight for each member at work", 1.5, Operations, "otherwise the others would have nothing to do");
+}
 
 /// Stripes that a load has to go over, so that each member holds as much of it.
 const STRIPES: u64 = 16;
@@ -67,8 +61,10 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let copies = case.result.below.iter().filter(|array| {
         array.missing == 0 && matches!(array.join, Join::Mirror { .. } | Join::StripedMirror { .. })
     });
-    let below = copies.map(|array| (array.name.as_str(), spread(case, |trial| of_devices(trial, array))));
-    let own = has_copies(case).then(|| ("the array", spread(case, of_members)));
+    let below = copies.map(|array| {
+        (array.name.as_str(), case.in_the_middle(|trial| of_devices(trial, array), |spread| spread.share))
+    });
+    let own = has_copies(case).then(|| ("the array", case.in_the_middle(of_members, |spread| spread.share)));
     let all = own.into_iter().chain(below).filter_map(|(name, seen)| Some((name, seen?)));
     let (name, seen) = all
         .min_by(|a, b| a.1.share.total_cmp(&b.1.share))
@@ -92,13 +88,6 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     );
     let figures = vec![SPREAD.figure(seen.share), WAITS.figure(seen.waiting)];
     Ok(Verdict::new(VerdictKind::IdleCopies, Sure::Certain, 1.0 - seen.share, sentence, figures))
-}
-
-/// The trial in the middle, by how evenly its members read.
-fn spread(case: &Case<'_>, of: impl Fn(&TrialSamples) -> Option<Spread>) -> Option<Spread> {
-    let mut each: Vec<Spread> = case.trials.iter().filter_map(|trial| of(trial)).collect();
-    each.sort_by(|a, b| a.share.total_cmp(&b.share));
-    each.get(each.len() / 2).copied()
 }
 
 fn of_members(trial: &TrialSamples) -> Option<Spread> {

@@ -6,30 +6,20 @@
 //! Of remote members the link is the network interface that they are reached by, whose speed its driver knows, or does not: then
 //! a network that is full looks like a rate that somebody set.
 
-use crate::evidence::{Check, Unit, evidence};
+use super::*;
 use crate::facts::calls::fullest_link;
-use crate::facts::case::Case;
 use crate::facts::exceeded::{EXCEEDED, longest_exceeded};
+use crate::facts::usage;
 use crate::facts::usage::{LinkUse, NEAR, REACHED};
-use crate::facts::{Facts, usage};
-use crate::judged::{Absent, Judged, Sure, Verdict, VerdictKind};
 use ebbtide_model::samples::MemberSamples;
 
-/// What is looked at, each with its edge.
-#[rustfmt::skip]
-pub(super) const CHECKS: &[Check] = &[
-    LINK,
-    Check::at_least("or: share of the time above the instance's limit that volumes report", EXCEEDED, Unit::Share, "less is a moment"),
-    INTERFACE,
-    OWN,
-];
-#[rustfmt::skip]
-const LINK: Check = Check::at_least("use of the link that the volumes share", NEAR, Unit::Share, "from 95% on it is certain");
-// They have the headers of Ethernet, but not what is between frames: frames of 1,514 bytes take the time of 1,538.
-#[rustfmt::skip]
-const INTERFACE: Check = Check::at_least("or: share of the network interface's speed, of remote members", 0.90, Unit::Share, "counters cannot show more than 98%");
-#[rustfmt::skip]
-const OWN: Check = Check::at_least("and the load's own share of what the interface carries", 0.50, Unit::Share, "otherwise others fill it");
+checks! {
+    LINK: at_least("use of the link that the volumes share", NEAR, Share, "from 95% on it is certain");
+    REPORTED: at_least("or: share of the time above the instance's limit that volumes report", EXCEEDED, Share, "less is a moment");
+    // They have the headers of Ethernet, but not what is between frames: frames of 1,514 bytes take the time of 1,538.
+    INTERFACE: at_least("or: share of the network interface's speed, of remote members", 0.90, Share, "counters cannot show more than 98%");
+    OWN: at_least("and the load's own share of what the interface carries", 0.50, Share, "otherwise others fill it");
+}
 
 pub(super) fn judge(case: &Case<'_>, _: &Facts<'_>) -> Judged {
     let fullest = usage::links(case).into_iter().max_by(|a, b| a.used.share.total_cmp(&b.used.share));
@@ -68,16 +58,15 @@ fn by_link(LinkUse { link, used, counted }: &LinkUse<'_>) -> Verdict {
 }
 
 fn by_report(case: &Case<'_>) -> Option<Verdict> {
-    let (_, longest) =
+    let (_, share, when) =
         longest_exceeded(case, [("IOPS", |e| e.instance_iops), ("throughput", |e| e.instance_throughput)])?;
     let sentence = format!(
-        "the volumes report that demand was above the instance's limit for {:.0}% of the time{}: more volumes \
+        "the volumes report that demand was above the instance's limit for {:.0}% of the time{when}: more volumes \
          add nothing, a larger instance would",
-        longest.share * 100.0,
-        longest.stretch()
+        share * 100.0
     );
-    let figures = longest.evidence("instance's");
-    Some(Verdict::new(VerdictKind::InstanceLimit, Sure::Certain, longest.share, sentence, figures))
+    let figures = vec![REPORTED.figure(share)];
+    Some(Verdict::new(VerdictKind::InstanceLimit, Sure::Certain, share, sentence, figures))
 }
 
 /// By the network interface of remote members.

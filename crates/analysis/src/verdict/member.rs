@@ -15,20 +15,17 @@
 //! witnesses against it: the same one has to be the slowest in nearly all trials, and half of them have to tell that it is slow.
 //! The ladder's short runs with as many or more in flight begin with empty queues: a slow one is the slowest in them too.
 
-use crate::estimate::median;
-use crate::evidence::{Check, Unit, evidence};
-use crate::facts::case::Case;
-use crate::facts::{Facts, moved, shared};
-use crate::judged::{Absent, Judged, Sure, Verdict, VerdictKind};
+use super::*;
+use crate::facts::{moved, shared};
 use crate::observe::outlier::SAME_WORK_DEVIATIONS;
 use crate::{ArrayBelow, below, members};
-use ebbtide_model::samples::{Count, DeviceObservation, DiskUse, Join, TrialSamples};
+use ebbtide_model::samples::{Count, DeviceObservation, DiskUse, Join, MemberSamples};
 use ebbtide_model::units::format_latency;
 
 /// A factor that needs no repetition to be believed.
 pub const LARGE_OUTLIER: f64 = 3.0;
 /// Least operations of a member in a trial.
-const MIN_OPS: u64 = 20;
+const MIN_OPS: f64 = 20.0;
 /// A member works when it moves at least this share of what an equal part would be.
 const WORKS: f64 = 0.5;
 /// A queue that is longer than this is made of operations that wait for each other.
@@ -38,41 +35,31 @@ const ALL_ALONG: f64 = 0.95;
 /// Least requests of a device in an interval that is looked at.
 const INTERVAL_OPS: u64 = 5;
 
-/// What is looked at, each with its edge.
-#[rustfmt::skip]
-pub(super) const CHECKS: &[Check] = &[OUTLIER, SAME_MEMBER, CHANCE, LASTING, NEVER_IDLE];
+checks! {
+    // Simulated, sequential access hands the longest queue to the same of equal members each time: a factor of 1.57 in six of six trials.
+    OUTLIER: at_least("its latency and its queue over its siblings' median, the smaller factor", 1.8, Times, "equals at their limit were seen to differ by 1.57");
+    SAME_MEMBER: at_least("share of the trials in which it is the same one", 0.8, Share, "one is always the slowest");
+    CHANCE: below("probability that chance makes it so; else the factor must be 3", 0.05, Share, "of so many equals so often the same");
+    LASTING: at_least("below an array: share of the intervals in which it is the slowest by far", 0.60, Share, "equals hold the queue in turn");
+    NEVER_IDLE: at_least("below an array, with a queue: share of the time with a request in flight there", 0.90, Share, "what is left over for a slow one is always there");
+}
 // Simulated, sequential access hands the longest queue to the same of equal members each time: a factor of 1.57 in six of six trials.
-#[rustfmt::skip]
-const OUTLIER: Check = Check::at_least("its latency and its queue over its siblings' median, the smaller factor", 1.8, Unit::Times, "equals at their limit were seen to differ by 1.57");
-#[rustfmt::skip]
-const SAME_MEMBER: Check = Check::at_least("share of the trials in which it is the same one", 0.8, Unit::Share, "one is always the slowest");
-#[rustfmt::skip]
-const CHANCE: Check = Check::below("probability that chance makes it so; else the factor must be 3", 0.05, Unit::Share, "of so many equals so often the same");
-#[rustfmt::skip]
-const LASTING: Check = Check::at_least("below an array: share of the intervals in which it is the slowest by far", 0.60, Unit::Share, "equals hold the queue in turn");
-#[rustfmt::skip]
-const NEVER_IDLE: Check = Check::at_least("below an array, with a queue: share of the time with a request in flight there", 0.90, Unit::Share, "what is left over for a slow one is always there");
 
 /// What one of those compared did in a trial.
 #[derive(Debug, Clone, Copy)]
 struct Worker<'a> {
     name: &'a str,
-    requests: u64,
-    bytes: u64,
-    latency: Option<f64>,
+    requests: f64,
+    bytes: f64,
+    latency: f64,
     in_flight: f64,
 }
 
 /// The outlier of one trial, with the medians of its siblings.
-#[derive(Debug, Clone, PartialEq)]
-struct Outlier {
-    name: String,
-    latency: f64,
-    siblings_latency: f64,
-    in_flight: f64,
-    siblings_in_flight: f64,
-    requests: f64,
-    siblings_requests: f64,
+#[derive(Debug, Clone, Copy)]
+struct Outlier<'a> {
+    own: Worker<'a>,
+    siblings: Worker<'a>,
     /// Share of all operations in flight that it held, and what an equal share would be.
     share: f64,
     fair: f64,
@@ -80,78 +67,59 @@ struct Outlier {
     told: bool,
 }
 
-impl Outlier {
+impl Outlier<'_> {
     fn factor(&self) -> f64 {
-        (self.latency / self.siblings_latency).min(self.in_flight / self.siblings_in_flight)
+        (self.own.latency / self.siblings.latency).min(self.own.in_flight / self.siblings.in_flight)
     }
 }
 
-/// The slowest of these against the median of its siblings; `None` below two comparable ones.
-fn slowest(mut all: Vec<Worker<'_>>) -> Option<Outlier> {
-    let fair_bytes = all.iter().map(|worker| worker.bytes).sum::<u64>() as f64 / all.len().max(1) as f64;
-    all.retain(|worker| worker.requests >= MIN_OPS && worker.bytes as f64 >= WORKS * fair_bytes);
-    all.retain(|worker| worker.latency.is_some());
-    let latency = |worker: &Worker<'_>| worker.latency.unwrap_or(0.0);
+/// The slowest of the members of a trial, or of the devices of an array below them; `None` below two comparable ones.
+fn slowest<'a>(trial: &'a TrialSamples, array: Option<&ArrayBelow>) -> Option<Outlier<'a>> {
+    let seconds = trial.elapsed.as_secs_f64();
+    let devices = array.map_or(Some(Vec::new()), |array| Some(below::same(trial, array)?.devices))?;
+    let of_device = |device: &&'a DeviceObservation| {
+        let (requests, latency) = below::requests_and_wait(device);
+        let (bytes, in_flight) =
+            (device.total.bytes.total() as f64, device.total.weighted.as_secs_f64() / seconds);
+        let (requests, latency) = (requests as f64, latency.unwrap_or(0.0));
+        Worker { name: device.shown_name(), requests, bytes, latency, in_flight }
+    };
+    let of_member = |member: &'a MemberSamples| {
+        let (Count { ops, bytes }, latency) = (members::totals(member), member.ops.latency());
+        let in_flight = latency.sum() as f64 / 1e9 / seconds;
+        let (requests, bytes, latency) = (ops as f64, bytes as f64, latency.mean().unwrap_or(0.0));
+        Worker { name: &member.name, requests, bytes, latency, in_flight }
+    };
+    let mut all: Vec<Worker<'a>> = match array {
+        Some(_) => devices.iter().map(of_device).collect(),
+        None => trial.members.iter().map(of_member).collect(),
+    };
+    let fair_bytes = all.iter().map(|worker| worker.bytes).sum::<f64>() / all.len().max(1) as f64;
+    all.retain(|worker| worker.requests >= MIN_OPS && worker.bytes >= WORKS * fair_bytes);
     let all_in_flight: f64 = all.iter().map(|worker| worker.in_flight).sum();
     let fair = 1.0 / all.len() as f64;
-    let slowest = (0..all.len()).max_by(|a, b| latency(&all[*a]).total_cmp(&latency(&all[*b])))?;
-    let own = all.swap_remove(slowest);
-    let siblings = |of: &dyn Fn(&Worker<'_>) -> f64| median(all.iter().map(of)).filter(|of| *of > 0.0);
-    Some(Outlier {
-        name: own.name.to_owned(),
-        latency: latency(&own),
-        siblings_latency: siblings(&latency)?,
-        in_flight: own.in_flight,
-        siblings_in_flight: siblings(&|worker| worker.in_flight)?,
-        requests: own.requests as f64,
-        siblings_requests: siblings(&|worker| worker.requests as f64)?,
-        share: own.in_flight / all_in_flight,
-        fair,
-        told: true,
-    })
-}
-
-/// Who is compared with whom.
-#[derive(Debug, Clone, Copy)]
-enum Group<'a> {
-    /// The members of the design.
-    Members,
-    /// The devices of an array that was there before.
-    Below(&'a ArrayBelow),
-}
-
-impl Group<'_> {
-    fn slowest(&self, trial: &TrialSamples) -> Option<Outlier> {
-        let seconds = trial.elapsed.as_secs_f64();
-        let Group::Below(array) = self else {
-            let workers = trial.members.iter().map(|member| {
-                let (Count { ops: requests, bytes }, latency) =
-                    (members::totals(member), member.ops.latency());
-                let in_flight = latency.sum() as f64 / 1e9 / seconds;
-                Worker { name: &member.name, requests, bytes, latency: latency.mean(), in_flight }
-            });
-            return slowest(workers.collect());
-        };
-        let found = below::same(trial, array)?;
-        let workers = found.devices.iter().map(|device| {
-            let (requests, latency) = below::requests_and_wait(device);
-            let bytes = device.total.bytes.total();
-            let in_flight = device.total.weighted.as_secs_f64() / seconds;
-            Worker { name: device.shown_name(), requests, bytes, latency, in_flight }
-        });
-        let outlier = slowest(workers.collect())?;
-        let told = lasts(trial, &found.devices, &outlier).unwrap_or(false);
-        Some(Outlier { told, ..outlier })
-    }
+    let at = (0..all.len()).max_by(|a, b| all[*a].latency.total_cmp(&all[*b].latency))?;
+    let own = all.swap_remove(at);
+    let usual = |of: fn(&Worker<'_>) -> f64| median(all.iter().map(of)).filter(|of| *of > 0.0);
+    let (latency, in_flight) = (usual(|worker| worker.latency)?, usual(|worker| worker.in_flight)?);
+    let siblings = Worker {
+        name: "",
+        requests: usual(|worker| worker.requests)?,
+        bytes: fair_bytes,
+        latency,
+        in_flight,
+    };
+    let told = array.is_none() || lasts(trial, &devices, &own).unwrap_or(false);
+    Some(Outlier { own, siblings, share: own.in_flight / all_in_flight, fair, told })
 }
 
 /// Whether the slow one is slow all along. Equal disks at their limit hold the queue in turn, and a short trial may see one
 /// turn: then the holder is idle now and then, the others do not do more in the time in which they are busy, and it is not slow in every interval.
-fn lasts(trial: &TrialSamples, devices: &[&DeviceObservation], outlier: &Outlier) -> Option<bool> {
+fn lasts(trial: &TrialSamples, devices: &[&DeviceObservation], slow: &Worker<'_>) -> Option<bool> {
     let observed = trial.observed.as_deref()?;
     let place = |device: &&DeviceObservation| observed.devices.iter().position(|d| d.name == device.name);
     let (own, siblings): (Vec<_>, Vec<_>) =
-        devices.iter().copied().partition(|device| device.shown_name() == outlier.name);
+        devices.iter().copied().partition(|device| device.shown_name() == slow.name);
     let own = own.first()?;
     let busy = own.total.busy.as_secs_f64() / trial.elapsed.as_secs_f64();
     let pace = |device: &DeviceObservation| {
@@ -162,7 +130,7 @@ fn lasts(trial: &TrialSamples, devices: &[&DeviceObservation], outlier: &Outlier
     let needed = if faster { LASTING.edge } else { ALL_ALONG };
     let own = place(own)?;
     let siblings: Vec<usize> = siblings.iter().map(place).collect::<Option<_>>()?;
-    let slow: Vec<bool> = observed
+    let is_slow: Vec<bool> = observed
         .series
         .iter()
         .filter_map(|interval| {
@@ -174,36 +142,36 @@ fn lasts(trial: &TrialSamples, devices: &[&DeviceObservation], outlier: &Outlier
             Some(wait(own)? >= OUTLIER.edge * median(siblings.iter().filter_map(|at| wait(*at)))?)
         })
         .collect();
-    let often = slow.iter().filter(|slow| **slow).count() as f64 >= needed * slow.len() as f64;
-    Some(often && (outlier.in_flight <= QUEUE || NEVER_IDLE.holds(busy)))
+    let often = is_slow.iter().filter(|slow| **slow).count() as f64 >= needed * is_slow.len() as f64;
+    Some(often && (slow.in_flight <= QUEUE || NEVER_IDLE.holds(busy)))
 }
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
-    let of_design = of_group(case, facts, Group::Members);
+    let of_design = of_group(case, facts, None);
     if of_design.is_ok() {
         return of_design;
     }
     // An array of the host has its own members; where the design has nobody to compare, what it shows is the reason.
     let below = case.result.below.iter().filter(|array| array.join.of_equals());
-    let below: Vec<Judged> = below.map(|array| of_group(case, facts, Group::Below(array))).collect();
+    let below: Vec<Judged> = below.map(|array| of_group(case, facts, Some(array))).collect();
     let alone = case.result.members.len() < 2;
     let told = below.iter().position(Result::is_ok).or_else(|| (alone && !below.is_empty()).then_some(0));
     told.and_then(|at| below.into_iter().nth(at)).unwrap_or(of_design)
 }
 
 /// The slow one of a group.
-fn of_group(case: &Case<'_>, facts: &Facts<'_>, group: Group<'_>) -> Judged {
+fn of_group(case: &Case<'_>, facts: &Facts<'_>, array: Option<&ArrayBelow>) -> Judged {
     // All of them on the same disk: then it is not the member that is slow.
-    let (on_one_disk, all, whole) = match group {
-        Group::Members => (facts.shared.clone(), case.result.members.len(), "the array"),
-        Group::Below(array) => (shared::within(case, array), array.devices.len(), array.name.as_str()),
+    let (on_one_disk, all, whole) = match array {
+        None => (facts.shared.clone(), case.result.members.len(), "the array"),
+        Some(array) => (shared::within(case, array), array.devices.len(), array.name.as_str()),
     };
     if on_one_disk.is_some_and(|(count, _)| count >= all) {
         return Err(Absent::yields(VerdictKind::SharedDevice, "one disk is below all of them"));
     }
     // Below copies and parity all are given the same work: of equals the queue stays at whichever is a little behind, and the
     // others are quick because they wait for it.
-    if let Group::Below(ArrayBelow { join: Join::Mirror { .. } | Join::Parity { .. }, .. }) = group {
+    if let Some(ArrayBelow { join: Join::Mirror { .. } | Join::Parity { .. }, .. }) = array {
         if !case.workload.reads() {
             let why = "every write is given to several of its devices: which of them is slower does not show";
             return Err(Absent::because(why));
@@ -216,20 +184,20 @@ fn of_group(case: &Case<'_>, facts: &Facts<'_>, group: Group<'_>) -> Judged {
     if moved::resyncs(case.trials) {
         return Err(Absent::yields(VerdictKind::Background, "an array is built or checked"));
     }
-    let slowest: Vec<Outlier> = case.trials.iter().filter_map(|t| group.slowest(t)).collect();
-    let usual = median(slowest.iter().map(Outlier::factor)).ok_or_else(|| {
+    let found: Vec<Outlier<'_>> = case.trials.iter().filter_map(|t| slowest(t, array)).collect();
+    let usual = median(found.iter().map(Outlier::factor)).ok_or_else(|| {
         Absent::because("no trial has two members with comparable work and latencies of their own")
     })?;
     let because = |why: String| Absent::because(why).with([OUTLIER.figure(usual)]);
-    let outliers: Vec<Outlier> = slowest.into_iter().filter(|o| OUTLIER.holds(o.factor())).collect();
+    let outliers: Vec<Outlier<'_>> = found.into_iter().filter(|o| OUTLIER.holds(o.factor())).collect();
     // The member that is the outlier most often.
-    let count = |name: &str| outliers.iter().filter(|o| o.name == name).count();
+    let count = |name: &str| outliers.iter().filter(|o| o.own.name == name).count();
     let too_alike = || because("no member stands out".to_owned());
-    let name = &outliers.iter().max_by_key(|o| count(&o.name)).ok_or_else(too_alike)?.name;
-    let same: Vec<&Outlier> = outliers.iter().filter(|o| o.name == *name).collect();
+    let name = outliers.iter().max_by_key(|o| count(o.own.name)).ok_or_else(too_alike)?.own.name;
+    let same: Vec<&Outlier<'_>> = outliers.iter().filter(|o| o.own.name == name).collect();
     let (often, trials) = (same.len() as f64, case.trials.len() as f64);
     SAME_MEMBER.require(often / trials, "no member stands out")?;
-    if let (Group::Below(_), Some((times, most))) = (group, more_work(&same)) {
+    if let (Some(_), Some((times, most))) = (array, more_work(&same)) {
         let what = "its requests over theirs, which would have to be below";
         let why = format!("{name} is the slowest by far, but has more to do than its siblings");
         return Err(because(why).seen(what, times, Unit::Times, most));
@@ -248,16 +216,16 @@ fn of_group(case: &Case<'_>, facts: &Facts<'_>, group: Group<'_>) -> Judged {
     }
     // The ladder's short runs with as many or more in flight begin with empty queues.
     let deep = facts.rungs.iter().flat_map(|rungs| rungs.same.iter().chain(&rungs.deeper));
-    let runs: Vec<Outlier> = deep.filter_map(|step| group.slowest(&step.rung.samples)).collect();
-    let again = runs.iter().filter(|one| one.name == *name && OUTLIER.holds(one.factor())).count();
+    let runs: Vec<Outlier<'_>> = deep.filter_map(|step| slowest(&step.rung.samples, array)).collect();
+    let again = runs.iter().filter(|one| one.own.name == name && OUTLIER.holds(one.factor())).count();
     if 2 * again < runs.len() {
         let why = format!("{name} is the slowest by far, but not in the short runs that began anew");
         let what = format!("short runs in which {name} is the slowest by far");
         return Err(because(why).seen(what, again as f64, Unit::Runs, runs.len() as f64 / 2.0));
     }
-    let of = |value: fn(&Outlier) -> f64| median(same.iter().map(|o| value(o))).unwrap_or(f64::NAN);
+    let of = |value: fn(&Outlier<'_>) -> f64| median(same.iter().map(|o| value(o))).unwrap_or(f64::NAN);
     let chance = of(|o| o.fair).powi((same.len() + again) as i32 - 1);
-    let sure = match (CHANCE.holds(chance), of(Outlier::factor) >= LARGE_OUTLIER) {
+    let sure = match (CHANCE.holds(chance), of(|o| o.factor()) >= LARGE_OUTLIER) {
         (true, true) => Sure::Certain,
         (true, false) => Sure::Likely,
         (false, true) => Sure::Possible,
@@ -266,12 +234,12 @@ fn of_group(case: &Case<'_>, facts: &Facts<'_>, group: Group<'_>) -> Judged {
             return Err(because(why).with([CHANCE.missed(chance)]));
         }
     };
-    let (latency, siblings, share) = (of(|o| o.latency), of(|o| o.siblings_latency), of(|o| o.share));
+    let (latency, siblings, share) = (of(|o| o.own.latency), of(|o| o.siblings.latency), of(|o| o.share));
     let mean = format!("mean latency of {name}, against its siblings' median");
     let queue = format!("operations in flight at {name}, against its siblings' median");
     let mut figures = vec![
         evidence(mean, latency, Unit::Nanoseconds, Some(siblings)),
-        evidence(queue, of(|o| o.in_flight), Unit::Operations, Some(of(|o| o.siblings_in_flight))),
+        evidence(queue, of(|o| o.own.in_flight), Unit::Operations, Some(of(|o| o.siblings.in_flight))),
         evidence(format!("trials in which {name} is the outlier"), often, Unit::Trials, Some(trials)),
     ];
     let mut sentence = format!(
@@ -280,7 +248,7 @@ fn of_group(case: &Case<'_>, facts: &Facts<'_>, group: Group<'_>) -> Judged {
         format_latency(siblings),
         share * 100.0,
     );
-    if let Some(held) = facts.held.iter().find(|held| held.member == *name && held.is_reached()) {
+    if let Some(held) = facts.held.iter().find(|held| held.member == name && held.is_reached()) {
         let clause = "the load's control group is held to a rate there, not the device";
         sentence.push_str(&format!("; {clause}: {}", held.in_words()));
         figures.push(held.evidence());
@@ -292,9 +260,9 @@ fn of_group(case: &Case<'_>, facts: &Facts<'_>, group: Group<'_>) -> Judged {
 /// How many times as many requests the one that holds the queue has as its siblings, and how many chance may make of it, where it is more. Equal
 /// disks at their limit hold the longest queue in turn, and who holds it has more of them. Of the difference between a count and the median of three
 /// others, 2.5 roots are two in a hundred; in a single trial one cannot be too careful.
-fn more_work(same: &[&Outlier]) -> Option<(f64, f64)> {
-    let own: f64 = same.iter().map(|one| one.requests).sum();
-    let usual: f64 = same.iter().map(|one| one.siblings_requests).sum();
+fn more_work(same: &[&Outlier<'_>]) -> Option<(f64, f64)> {
+    let own: f64 = same.iter().map(|one| one.own.requests).sum();
+    let usual: f64 = same.iter().map(|one| one.siblings.requests).sum();
     let most = 1.0 + if same.len() > 1 { 2.5 } else { SAME_WORK_DEVIATIONS } / usual.sqrt();
     (own > most * usual).then(|| (own / usual, most))
 }

@@ -8,22 +8,19 @@
 //! that are not at the devices. Only the load's own control group is asked: on the whole host it may be anybody. Writes that wait for
 //! dirty pages to be written back wait for the disk, which is busy then.
 
-use crate::evidence::{Check, Unit, evidence};
-use crate::facts::case::{Case, part};
+use super::*;
+use crate::facts::case::part;
+use crate::facts::standing;
 use crate::facts::standing::{AT_DEVICES, BUSY};
-use crate::facts::{Facts, standing};
-use crate::judged::{Absent, Judged, Sure, Verdict, VerdictKind};
-use ebbtide_model::samples::{GroupMemory, TrialSamples};
+use ebbtide_model::samples::GroupMemory;
 use ebbtide_model::units::{Bytes, format_iops};
 
-/// What is looked at, each with its edge.
-#[rustfmt::skip]
-pub(super) const CHECKS: &[Check] = &[ONE, MANY];
+checks! {
+    // As much as of stolen time.
+    ONE: at_least("one in flight: share of the time that the load's group waited for memory (PSI)", 0.10, Share, "latencies are visibly longer");
+    MANY: at_least("several: share of the time in which it waited and nobody ran (PSI full)", 0.50, Share, "the others may have been at the disk");
+}
 // As much as of stolen time.
-#[rustfmt::skip]
-const ONE: Check = Check::at_least("one in flight: share of the time that the load's group waited for memory (PSI)", 0.10, Unit::Share, "latencies are visibly longer");
-#[rustfmt::skip]
-const MANY: Check = Check::at_least("several: share of the time in which it waited and nobody ran (PSI full)", 0.50, Unit::Share, "the others may have been at the disk");
 
 /// Median over the trials of what `of` makes of the control group.
 fn group(case: &Case<'_>, of: impl Fn(&TrialSamples, &GroupMemory) -> Option<f64>) -> Option<f64> {

@@ -1,40 +1,36 @@
 //! The rules and the one table of their precedence: which comes first among equals, to what each yields, and which keep
 //! only what another cause leaves to explain.
 
-use super::{
-    background, burst, cache, concurrency, cpu, device_waves, first_touch, idle_copies, instance_limit,
-    member, memory, partial_stripe, queue_limit, rate_limit, readahead, remote, request_size, shared_device,
-    sync_writes, unknown, volume_limit, write_cache,
-};
-use crate::evidence::Check;
-use crate::facts::case::Case;
-use crate::facts::{Facts, WHAT_SERVES};
-use crate::judged::VerdictKind::{self, *};
-use crate::judged::{Absent, Judged, RuledOut, Verdict};
+use super::*;
+use crate::facts::WHAT_SERVES;
+use crate::judged::RuledOut;
 use crate::resources::{self, Lasting, Row};
+use VerdictKind::*;
 
-/// What keeps a rule from being judged at all.
-#[derive(Debug, Clone, Copy)]
-enum At {
-    /// The working members are at their own limits.
-    Volumes,
-    /// The same, or at limits that a control group sets them.
-    Limits,
-    /// The rate looks like one that somebody set.
-    SetRate,
-    /// A load thread has little time left.
-    BusyThread,
-    /// Something is asserted of what serves the operations.
-    WhatServes,
-}
+/// A state in which something else is what operations wait for; `why` a rule is not judged then.
+type State = fn(&Facts<'_>, &str) -> Result<(), Absent>;
+/// The working members are at their own limits.
+const VOLUMES: State = |facts, why| facts.yield_to_volumes(why);
+/// The same, or at limits that a control group sets them.
+const LIMITS: State = |facts, why| facts.yield_to_limits(why);
+/// The rate looks like one that somebody set.
+const SET_RATE: State = |facts, why| facts.yield_to_set_rate(why);
+/// A load thread has little time left.
+const BUSY_THREAD: State = |facts, _| facts.yield_to_a_busy_thread();
+/// Something is asserted of what serves the operations.
+const SERVES: State = |facts, why| facts.yield_to_what_serves(why);
+
+type Judge = fn(&Case<'_>, &Facts<'_>) -> Judged;
 
 /// One cause that may limit a design.
 pub struct Rule {
-    kind: VerdictKind,
-    judge: fn(&Case<'_>, &Facts<'_>) -> Judged,
-    checks: &'static [Check],
+    /// The cause that the rule asserts.
+    pub kind: VerdictKind,
+    judge: Judge,
+    /// What it looks at, each with its edge.
+    pub checks: &'static [Check],
     /// States in which something else is what operations wait for.
-    not_at: &'static [At],
+    not_at: &'static [State],
     /// Causes that keep this one from being asserted.
     yields_to: &'static [VerdictKind],
     /// Causes that are judged first, because the rule asks for them: it yields to them in a part of the cases only, or takes from its share what they
@@ -45,25 +41,11 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// The cause that the rule asserts.
-    pub fn kind(&self) -> VerdictKind {
-        self.kind
-    }
-
-    /// What it looks at, each with its edge.
-    pub fn checks(&self) -> &'static [Check] {
-        self.checks
-    }
-
-    const fn of(
-        kind: VerdictKind,
-        judge: fn(&Case<'_>, &Facts<'_>) -> Judged,
-        checks: &'static [Check],
-    ) -> Rule {
+    const fn of(kind: VerdictKind, judge: Judge, checks: &'static [Check]) -> Rule {
         Rule { kind, judge, checks, not_at: &[], yields_to: &[], asks_for: &[], left_by: &[] }
     }
 
-    const fn not_at(self, not_at: &'static [At]) -> Rule {
+    const fn not_at(self, not_at: &'static [State]) -> Rule {
         Rule { not_at, ..self }
     }
 
@@ -81,20 +63,13 @@ impl Rule {
 
     /// The causes that are judged first.
     fn earlier(&self) -> impl Iterator<Item = &VerdictKind> {
-        let serves = self.not_at.iter().any(|at| matches!(at, At::WhatServes));
-        self.yields_to.iter().chain(self.asks_for).chain(WHAT_SERVES.iter().filter(move |_| serves))
+        self.yields_to.iter().chain(self.asks_for)
     }
 
     /// Whether it is judged at all, after those that are judged first.
     fn is_judged(&self, facts: &Facts<'_>) -> Result<(), Absent> {
         const WHY: &str = "that is what operations wait for";
-        self.not_at.iter().try_for_each(|at| match at {
-            At::Volumes => facts.yield_to_volumes(WHY),
-            At::Limits => facts.yield_to_limits(WHY),
-            At::SetRate => facts.yield_to_set_rate(WHY),
-            At::BusyThread => facts.yield_to_a_busy_thread(),
-            At::WhatServes => facts.yield_to_what_serves(WHY),
-        })?;
+        self.not_at.iter().try_for_each(|state| state(facts, WHY))?;
         self.yields_to.iter().try_for_each(|kind| facts.yield_to(*kind, WHY))
     }
 }
@@ -106,23 +81,24 @@ const BEHIND_A_LIMIT: &[VerdictKind] = &[Burst, WriteCache, RequestSize, Partial
 /// Every rule, in the order in which equals are ranked.
 ///
 /// Of memory that is freed by the thread that needs it, this thread's processor time and its wait for durability keep what is left.
-static RULES: [Rule; 21] = [
+pub static RULES: [Rule; 21] = [
     Rule::of(Cache, cache::judge, cache::CHECKS),
     Rule::of(Member, member::judge, member::CHECKS)
-        .not_at(&[At::Limits])
+        .not_at(&[LIMITS])
         .yields_to(&[PartialStripe])
         .asks_for(&[Background]),
     Rule::of(Burst, burst::judge, burst::CHECKS).yields_to(&[WriteCache]).asks_for(&[Background]),
     Rule::of(WriteCache, write_cache::judge, write_cache::CHECKS).yields_to(&[Cache, Background]),
     Rule::of(DeviceWaves, device_waves::judge, device_waves::CHECKS)
-        .not_at(&[At::Limits, At::WhatServes])
-        .yields_to(&[Burst, WriteCache]),
+        .not_at(&[LIMITS, SERVES])
+        .yields_to(&[Burst, WriteCache])
+        .asks_for(WHAT_SERVES),
     Rule::of(Background, background::judge, background::CHECKS).asks_for(&[InstanceLimit]),
     Rule::of(IdleCopies, idle_copies::judge, idle_copies::CHECKS)
         .yields_to(&[SharedDevice, Cpu])
         .asks_for(&[InstanceLimit]),
     Rule::of(RateLimit, rate_limit::judge, rate_limit::CHECKS)
-        .not_at(&[At::Volumes])
+        .not_at(&[VOLUMES])
         .asks_for(&[Member])
         .left_by(BEHIND_A_LIMIT),
     Rule::of(VolumeLimit, volume_limit::judge, volume_limit::CHECKS)
@@ -131,33 +107,30 @@ static RULES: [Rule; 21] = [
     Rule::of(InstanceLimit, instance_limit::judge, instance_limit::CHECKS)
         .left_by(&[PartialStripe, IdleCopies]),
     Rule::of(Cpu, cpu::judge, cpu::CHECKS)
-        .not_at(&[At::Limits, At::SetRate])
+        .not_at(&[LIMITS, SET_RATE])
         .asks_for(&[Readahead])
         .left_by(&[Memory]),
-    Rule::of(Memory, memory::judge, memory::CHECKS).not_at(&[At::Limits, At::SetRate]),
-    Rule::of(RemoteQueue, remote::judge, remote::CHECKS).not_at(&[At::Limits, At::SetRate]).yields_to(&[Cpu]),
+    Rule::of(Memory, memory::judge, memory::CHECKS).not_at(&[LIMITS, SET_RATE]),
+    Rule::of(RemoteQueue, remote::judge, remote::CHECKS).not_at(&[LIMITS, SET_RATE]).yields_to(&[Cpu]),
     Rule::of(SyncWrites, sync_writes::judge, sync_writes::CHECKS)
-        .not_at(&[At::Limits, At::SetRate])
+        .not_at(&[LIMITS, SET_RATE])
         .asks_for(&[Background])
         .left_by(&[Memory]),
-    Rule::of(QueueLimit, queue_limit::judge, queue_limit::CHECKS).not_at(&[At::Limits, At::WhatServes]),
+    Rule::of(QueueLimit, queue_limit::judge, queue_limit::CHECKS)
+        .not_at(&[LIMITS, SERVES])
+        .asks_for(WHAT_SERVES),
     Rule::of(Concurrency, concurrency::judge, concurrency::CHECKS)
-        .not_at(&[At::Limits, At::BusyThread])
+        .not_at(&[LIMITS, BUSY_THREAD])
         .yields_to(&[SyncWrites, RemoteQueue])
-        .asks_for(&[InstanceLimit, Member, Cpu, Background, PartialStripe]),
+        .asks_for(&[InstanceLimit, Member, Cpu, Background]),
     Rule::of(FirstTouch, first_touch::judge, first_touch::CHECKS).asks_for(&[InstanceLimit]),
     Rule::of(RequestSize, request_size::judge, request_size::CHECKS),
     Rule::of(PartialStripe, partial_stripe::judge, partial_stripe::CHECKS)
-        .not_at(&[At::BusyThread])
+        .not_at(&[BUSY_THREAD])
         .yields_to(&[Background]),
     Rule::of(Readahead, readahead::judge, readahead::CHECKS),
     Rule::of(SharedDevice, shared_device::judge, shared_device::CHECKS),
 ];
-
-/// Every rule, in the order in which equals are ranked.
-pub fn rules() -> &'static [Rule] {
-    &RULES
-}
 
 /// What is said of a case.
 pub struct Judgement {

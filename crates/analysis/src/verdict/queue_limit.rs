@@ -7,26 +7,19 @@
 //! do more has clearly less done with half of the requests. One that does as much with half has no use for more
 //! ([`volume-limit`](super::volume_limit)). In a device made of others (md, dm) operations have no place to take.
 
-use crate::evidence::{Check, Evidence, Unit, evidence};
-use crate::facts::Facts;
-use crate::facts::case::Case;
+use super::*;
 use crate::facts::queues::{FULL, FullQueue, WANTED, growth};
 use crate::facts::rungs::{MoreInFlight, NO_GAIN};
-use crate::judged::{Absent, Basis, Judged, Sure, Verdict, VerdictKind};
-use ebbtide_model::metric::Metric;
 use ebbtide_model::units::format_iops;
 
-/// What is looked at, each with its edge.
-#[rustfmt::skip]
-pub(super) const CHECKS: &[Check] = &[
-    Check::at_least("mean requests in flight at a disk, of what its queue holds", FULL, Unit::Share, "places of those that complete together are empty for a moment"),
-    Check::at_least("requests that the load wants there, of what it holds", WANTED, Unit::Times, "some wait above it"),
-    GROWING,
-    Check::below("rate with twice as many in flight over that with as many", NO_GAIN, Unit::Times, "they never reach the device"),
-];
+checks! {
+    IS_FULL: at_least("mean requests in flight at a disk, of what its queue holds", FULL, Share, "places of those that complete together are empty for a moment");
+    IS_WANTED: at_least("requests that the load wants there, of what it holds", WANTED, Times, "some wait above it");
+    // Half of what Little's law promises.
+    GROWING: at_least("rate for each doubling of the requests at the device", 1.5, Times, "it had use for more: half of the most possible");
+    FLAT: below("rate with twice as many in flight over that with as many", NO_GAIN, Times, "they never reach the device");
+}
 // Half of what Little's law promises.
-#[rustfmt::skip]
-const GROWING: Check = Check::at_least("rate for each doubling of the requests at the device", 1.5, Unit::Times, "it had use for more: half of the most possible");
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     if !case.keeps_in_flight() {

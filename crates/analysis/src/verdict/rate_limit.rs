@@ -7,29 +7,22 @@
 //! second to second, and larger operations take longer and move more. Where the operations wait says more: in a cgroup's
 //! queue they have not reached the device yet, which looks idle; behind the device they fill its queue.
 
+use super::*;
 use crate::ArrayBelow;
-use crate::evidence::{Check, Unit, evidence, share_is};
-use crate::facts::Facts;
-use crate::facts::case::Case;
 use crate::facts::group::FullestLimit;
-use crate::facts::round_rates::{fitting, round, shown};
+use crate::facts::round_rates::{round, shown};
 use crate::facts::served::SERVED_AT_ONCE;
 use crate::facts::set_rate;
 use crate::facts::usage::{Counted, NEAR, REACHED};
-use crate::judged::{Absent, Basis, Judged, Sure, Verdict, VerdictKind};
 
-/// Share of the operations in flight from which on the array waits for the members at which they are: the others then have less than
-/// half of what those have.
-const WAITED_FOR: f64 = 0.70;
-
-/// What is looked at, each with its edge.
-#[rustfmt::skip]
-pub(super) const CHECKS: &[Check] = &[
-    Check::at_least("use of a limit of the load's control group", NEAR, Unit::Share, "operations come in lots, the last of which may be missing"),
-    Check::below("inferred: distance of what was done by some time from an even rate, above the device", set_rate::EVEN, Unit::Share, "nothing but a limit makes it even"),
-    Check::below("the same at the device", set_rate::EVEN_AT_DEVICES, Unit::Share, "a device's own pace varies by 1%"),
-    Check::below("and how much higher the rate of a short run is than that of the trials", set_rate::SAME, Unit::Share, "the rate is the same whatever the depth"),
-];
+checks! {
+    OF_GROUP: at_least("use of a limit of the load's control group", NEAR, Share, "operations come in lots, the last of which may be missing");
+    // The others then have less than half of what those have.
+    WAITED_FOR: at_least("and share of the operations in flight that are at members held to it, where only some are", 0.70, Share, "the array waits for them");
+    IS_EVEN: below("inferred: distance of what was done by some time from an even rate, above the device", set_rate::EVEN, Share, "nothing but a limit makes it even");
+    IS_EVEN_THERE: below("the same at the device", set_rate::EVEN_AT_DEVICES, Share, "a device's own pace varies by 1%");
+    NO_HIGHER: below("and how much higher the rate of a short run is than that of the trials", set_rate::SAME, Share, "the rate is the same whatever the depth");
+}
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     if facts.served_at_once(case) {
@@ -65,14 +58,8 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         true => "operations wait above the device: a cgroup or the like holds them back here",
         false => "operations wait at the device: it is held back behind it",
     };
-    // Sizes of devices below an array are not known, and what a type grants depends on them.
-    let types = if array.is_some() { Vec::new() } else { fitting(case, found.counted, each) };
-    let types = match types.is_empty() {
-        true => String::new(),
-        false => format!("; {} has this figure", types.join(" or ")),
-    };
     let sentence = format!(
-        "looks like a rate that somebody set{or_its_own}: {}{whose}, whatever the depth{size}; {place}{types}",
+        "looks like a rate that somebody set{or_its_own}: {}{whose}, whatever the depth{size}; {place}",
         shown(found.counted, each)
     );
     let (rounded, unit) = (round(found.counted, each), found.counted.unit());
@@ -97,37 +84,26 @@ fn by_group(case: &Case<'_>, facts: &Facts<'_>, held: &[&FullestLimit], first: &
     let (number, members, told) = (held.len(), case.working().count(), first.in_words());
     let mut figures: Vec<_> = held.iter().map(|held| held.evidence()).collect();
     let least = held.iter().map(|held| held.share()).fold(f64::MAX, f64::min);
-    let (explains, rest) = if number == members {
-        let rest =
-            if number > 1 { format!("; so it is for each of {number} members") } else { String::new() };
-        (least, rest)
-    } else {
+    let (mut explains, mut rest) = (least, String::new());
+    if number < members {
         facts.yield_to(VerdictKind::Member, &format!("one member is held to a rate alone: {told}"))?;
         let is_held = |name: &str| held.iter().any(|held| held.member == name);
-        let in_flight = case.result.members.iter().map(|m| (is_held(&m.name), m.in_flight.unwrap_or(0.0)));
-        let there: f64 = in_flight.clone().filter(|(held, _)| *held).map(|(_, number)| number).sum();
-        let all: f64 = in_flight.map(|(_, number)| number).sum();
-        let share = if all > 0.0 { there / all } else { 0.0 };
-        let waits = share_is(
-            "share of the operations in flight that are at members held to a rate",
-            share,
-            WAITED_FOR,
+        let in_flight = |all: bool| -> f64 {
+            let counted = case.result.members.iter().filter(|member| all || is_held(&member.name));
+            counted.filter_map(|member| member.in_flight).sum()
+        };
+        explains = in_flight(false) / in_flight(true).max(f64::MIN_POSITIVE);
+        let why = format!(
+            "only {number} of the busy members are held to a rate, and the others have as much to do: {told}"
         );
-        if share < WAITED_FOR {
-            let why = format!(
-                "only {number} of the busy members are held to a rate, and the others have as much to do: {told}"
-            );
-            return Err(Absent::because(why).with([waits]));
-        }
-        figures.push(waits);
-        let percent = share * 100.0;
-        (
-            share,
-            format!(
-                "; so it is for {number} of {members} members, where {percent:.0}% of the operations in flight wait"
-            ),
-        )
-    };
+        figures.push(WAITED_FOR.require(explains, &why)?);
+        let percent = explains * 100.0;
+        rest = format!(
+            "; so it is for {number} of {members} members, where {percent:.0}% of the operations in flight wait"
+        );
+    } else if number > 1 {
+        rest = format!("; so it is for each of {number} members");
+    }
     let sure = if least >= REACHED { Sure::Certain } else { Sure::Possible };
     let sentence = format!("the load's control group is held to a rate: {told}{rest}");
     Ok(Verdict::new(VerdictKind::RateLimit, sure, explains, sentence, figures).known(Basis::Declared))

@@ -6,13 +6,11 @@
 //! keeps a disk busy for most of its time that could serve several, so that only one that always is has no time to spare. A window that is a small part of each
 //! operation also has the reader ask that often, which may take all of its time.
 
-use crate::evidence::{Check, Unit, evidence};
-use crate::facts::case::Case;
+use super::*;
+use crate::facts::moved;
 use crate::facts::moved::HIT_SHARE;
 use crate::facts::served::served;
 use crate::facts::standing::BUSY;
-use crate::facts::{Facts, moved};
-use crate::judged::{Absent, Judged, Sure, Verdict, VerdictKind};
 use ebbtide_model::plan::build::Geometry;
 use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::{Access, Mix};
@@ -22,15 +20,11 @@ const WINDOWS: f64 = 4.0;
 /// Window that keeps a single network volume at work: at 1 ms and 250 MB/s, 250 KB are in flight.
 const SINGLE_WINDOW: u64 = 256 * Bytes::KIB;
 
-/// What is looked at, each with its edge.
-#[rustfmt::skip]
-pub(super) const CHECKS: &[Check] = &[IDLE, READER, AT_WORK];
-#[rustfmt::skip]
-const IDLE: Check = Check::below("busy share of the disks, with a window smaller than a stripe", BUSY, Unit::Share, "one that always is busy has no time to spare");
-#[rustfmt::skip]
-const READER: Check = Check::below("share of the time that the reader ran or waited to", 0.80, Unit::Share, "otherwise the reader is the slow part");
-#[rustfmt::skip]
-const AT_WORK: Check = Check::at_least("share of the time in which a disk or the reader works", 0.50, Unit::Share, "otherwise the reader waits for something else");
+checks! {
+    IDLE: below("busy share of the disks, with a window smaller than a stripe", BUSY, Share, "one that always is busy has no time to spare");
+    READER: below("share of the time that the reader ran or waited to", 0.80, Share, "otherwise the reader is the slow part");
+    AT_WORK: at_least("share of the time in which a disk or the reader works", 0.50, Share, "otherwise the reader waits for something else");
+}
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let workload = case.workload;
@@ -49,15 +43,14 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         tops.map(|b| b.0).min().map(|b| b as f64)
     });
     // Busy shares of the disks together, and their mean.
-    let all_busy = case.median(|t| {
-        let busy = moved::disks(t)?.iter().map(|disk| disk.total.busy.as_secs_f64()).sum::<f64>();
-        Some(busy / t.elapsed.as_secs_f64())
-    });
-    let busy = case.median(|t| {
-        let disks = moved::disks(t).filter(|disks| !disks.is_empty())?;
-        let busy = disks.iter().map(|disk| disk.total.busy.as_secs_f64()).sum::<f64>();
-        Some(busy / t.elapsed.as_secs_f64() / disks.len() as f64)
-    });
+    let busy = |over: fn(usize) -> f64| {
+        case.median(|t| {
+            let disks = moved::disks(t).filter(|disks| !disks.is_empty())?;
+            let busy = disks.iter().map(|disk| disk.total.busy.as_secs_f64()).sum::<f64>();
+            Some(busy / t.elapsed.as_secs_f64() / over(disks.len()))
+        })
+    };
+    let (all_busy, busy) = (busy(|_| 1.0), busy(|disks| disks as f64));
     // A cache that answers leaves the disks idle too.
     let from_disk = case.median(|t| {
         let m = moved::moved(t)?;

@@ -7,23 +7,16 @@
 //! its answers took less time while there were fewer of them: a short run with fewer in flight tells (the ladder), and without
 //! one nothing is asserted. The counters are of the mount, whoever used it.
 
-use crate::evidence::{Check, Unit, evidence};
-use crate::facts::Facts;
-use crate::facts::calls::{LINK, at_server, at_server_in, each, figures, fullest_link, place, typical};
-use crate::facts::case::Case;
+use super::*;
+use crate::facts::calls::{LINK, each, figures, fullest_link, place, typical};
 use crate::facts::rungs::{MoreInFlight, NO_GAIN};
-use crate::judged::{Absent, Judged, Sure, Verdict, VerdictKind};
 use ebbtide_model::units::format_latency;
 
-/// What is looked at, each with its edge.
-#[rustfmt::skip]
-pub(super) const CHECKS: &[Check] = &[WAITS_HERE, FEWER, NO_SLOWER];
-#[rustfmt::skip]
-const WAITS_HERE: Check = Check::at_least("share of a call's time that passed before it was sent", 0.50, Unit::Share, "most of it");
-#[rustfmt::skip]
-const FEWER: Check = Check::below("calls at the server in a short run with fewer, over those of the trials", 0.70, Unit::Share, "clearly fewer");
-#[rustfmt::skip]
-const NO_SLOWER: Check = Check::below("round trip over that with fewer calls at the server", 1.10, Unit::Times, "the server is not what is full");
+checks! {
+    WAITS_HERE: at_least("share of a call's time that passed before it was sent", 0.50, Share, "most of it");
+    FEWER: below("calls at the server in a short run with fewer, over those of the trials", 0.70, Share, "clearly fewer");
+    NO_SLOWER: below("round trip over that with fewer calls at the server", 1.10, Times, "the server is not what is full");
+}
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let place = place(case).ok_or_else(|| Absent::because("not all members are on a network file system"))?;
@@ -47,12 +40,11 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         let what = "share of the interface's speed, which would have to be below";
         return Err(Absent::because(why).seen(what, share, Unit::Share, LINK));
     }
-    let at_server = at_server(case).unwrap_or(0.0);
+    let at_server = each_call.at_server;
     // Calls at the server and their round trip, in the short run with the fewest.
-    let shallower = facts.rungs.iter().flat_map(|rungs| &rungs.shallower).filter_map(|step| {
-        let samples = &step.rung.samples;
-        Some((at_server_in(case, samples)?, each(case, samples)?.round_trip))
-    });
+    let shallower = facts.rungs.iter().flat_map(|rungs| &rungs.shallower);
+    let shallower = shallower.filter_map(|step| each(case, &step.rung.samples));
+    let shallower = shallower.map(|calls| (calls.at_server, calls.round_trip));
     let fewest = shallower.min_by(|a, b| a.0.total_cmp(&b.0));
     let (fewer, then) = fewest.filter(|(calls, _)| FEWER.holds(calls / at_server)).ok_or_else(|| {
         let why = "calls wait at the client, but no short run had so few at the server that it shows whether it answers more of \

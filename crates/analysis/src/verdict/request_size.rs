@@ -5,30 +5,22 @@
 //! operations. And when the disks, or the devices that the members are, complete several requests for each one asked, each
 //! about as large as the device's largest, requests are split: each part pays the latency and counts as an operation.
 
-use crate::estimate::median;
-use crate::evidence::{Check, Unit, evidence};
-use crate::facts::case::Case;
+use super::*;
 use crate::facts::usage::{LimitUse, NEAR, Use};
-use crate::facts::{Facts, durable, moved, standing};
-use crate::judged::{Absent, Judged, Sure, Verdict, VerdictKind};
-use ebbtide_model::samples::{DeviceObservation, TrialSamples};
+use crate::facts::{durable, moved, standing};
+use ebbtide_model::samples::DeviceObservation;
 use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::Access;
 
 /// Asked and moved bytes must agree this well for the counts to be about the same requests.
 const SAME_BYTES: f64 = 0.10;
 
-/// What is looked at, each with its edge.
-#[rustfmt::skip]
-pub(super) const CHECKS: &[Check] = &[OPERATIONS, BYTES_UNUSED, SPLIT, AT_LARGEST];
-#[rustfmt::skip]
-const OPERATIONS: Check = Check::at_least("use of the limit of operations, of sequential access", NEAR, Unit::Share, "they are used up");
-#[rustfmt::skip]
-const BYTES_UNUSED: Check = Check::below("and use of the limit of bytes", 0.50, Unit::Share, "twice the size moves twice as much");
-#[rustfmt::skip]
-const SPLIT: Check = Check::at_least("or: requests at the devices for each one asked", 1.5, Unit::Requests, "most are cut");
-#[rustfmt::skip]
-const AT_LARGEST: Check = Check::at_least("and their size, of the largest that the device takes", 0.8, Unit::Share, "that is what cuts them");
+checks! {
+    OPERATIONS: at_least("use of the limit of operations, of sequential access", NEAR, Share, "they are used up");
+    BYTES_UNUSED: below("and use of the limit of bytes", 0.50, Share, "twice the size moves twice as much");
+    SPLIT: at_least("or: requests at the devices for each one asked", 1.5, Requests, "most are cut");
+    AT_LARGEST: at_least("and their size, of the largest that the device takes", 0.8, Share, "that is what cuts them");
+}
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     // A log is written as it comes: what one write at a time waits for is that it is durable.

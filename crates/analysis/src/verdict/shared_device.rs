@@ -6,28 +6,18 @@
 //! a member may be several disks: one that two members have in common is shared. Likewise the devices of an array that
 //! was there before, where it works them at once.
 
-use crate::evidence::{Check, Unit, evidence};
-use crate::facts::Facts;
-use crate::facts::case::Case;
-use crate::facts::shared::{within, working};
-use crate::judged::{Absent, Judged, Sure, Verdict, VerdictKind};
+use super::*;
+use crate::facts::shared::within;
 
-/// What is looked at, each with its edge.
-#[rustfmt::skip]
-pub(super) const CHECKS: &[Check] = &[
-    Check::at_least("working members without a shape, or devices of an array, on one disk", 2.0, Unit::Members, "they have its speed between them"),
-];
+checks! {
+    ON_ONE_DISK: at_least("working members without a shape, or devices of an array, on one disk", 2.0, Members, "they have its speed between them");
+}
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     if let Some((count, disk)) = facts.shared.clone() {
-        let (worked, all) = (working(case).count(), case.result.members.len());
-        let of = if worked == all {
-            format!("{all} members")
-        } else {
-            format!("the {worked} members that worked")
-        };
+        let all = case.result.members.len();
         let sentence = format!(
-            "{count} of {of} are on the same disk ({disk}): this says nothing about the layout on separate \
+            "{count} of {all} members are on the same disk ({disk}): this says nothing about the layout on separate \
                  volumes; give the volumes a shape, or put them on disks of their own"
         );
         return Ok(verdict(count, sentence, format!("working members on {disk}"), Unit::Members));

@@ -7,13 +7,9 @@
 //! together share all but the first of these. Counters of the device are everybody's, so that the parts are at most what they
 //! say.
 
-use crate::evidence::{Check, Evidence, Unit, evidence};
-use crate::facts::Facts;
-use crate::facts::case::Case;
+use super::*;
 use crate::facts::durable::{self, Parts};
 use crate::facts::rungs::{MoreInFlight, NO_GAIN};
-use crate::judged::{Absent, Judged, Sure, Verdict, VerdictKind};
-use ebbtide_model::metric::Metric;
 use ebbtide_model::units::format_latency;
 
 /// What of the time of a write one at a time explains that nothing else makes wait.
@@ -21,12 +17,10 @@ const WHOLE: f64 = 0.9;
 /// Writes that are made durable together in the estimate that is told.
 const TOGETHER: f64 = 8.0;
 
-/// What is looked at, each with its edge.
-#[rustfmt::skip]
-pub(super) const CHECKS: &[Check] = &[
-    Check::below("operations in flight for each job, each made durable before the next", 2.0, Unit::Operations, "one waits for nothing of its own"),
-    Check::at_least("rate with twice as many at a time, where short runs were made", NO_GAIN, Unit::Times, "otherwise it is not each one's own time"),
-];
+checks! {
+    ONE: below("operations in flight for each job, each made durable before the next", 2.0, Operations, "one waits for nothing of its own");
+    HELPED: at_least("rate with twice as many at a time, where short runs were made", NO_GAIN, Times, "otherwise it is not each one's own time");
+}
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let workload = case.workload;

@@ -1,11 +1,8 @@
 //! `unknown`: none of the rules found evidence.
 
-use crate::evidence::{Unit, evidence};
-use crate::facts::Facts;
-use crate::facts::case::Case;
+use super::*;
 use crate::facts::served::{SERVED, arrivals, own_limit};
 use crate::facts::standing;
-use crate::judged::{Basis, Sure, Verdict, VerdictKind};
 use ebbtide_model::units::format_iops;
 
 /// The verdict that asserts nothing about a cause in the array, with what can be said: above all, whether the workload

@@ -13,35 +13,25 @@
 
 mod saturated;
 
-use super::partial_stripe;
-use crate::estimate::{median, middle};
-use crate::evidence::{Check, Unit, evidence};
-use crate::facts::Facts;
-use crate::facts::case::Case;
+use super::*;
+use crate::estimate::middle;
 use crate::facts::exceeded::{EXCEEDED, longest_exceeded};
 use crate::facts::rungs::NO_GAIN;
 use crate::facts::served::SERVED_AT_ONCE;
 use crate::facts::standing::{AT_DEVICES, BUSY};
 use crate::facts::usage::{Counted, LimitUse, NEAR, REACHED};
-use crate::judged::{Absent, Basis, Judged, Sure, Verdict, VerdictKind};
-use ebbtide_model::units::{Bytes, format_latency};
+use ebbtide_model::units::format_latency;
 use ebbtide_model::workload::Access;
 
-/// What is looked at, each with its edge.
-#[rustfmt::skip]
-pub(super) const CHECKS: &[Check] = &[
-    USED,
-    Check::at_least("or: share of the time above its limit that a volume reports", EXCEEDED, Unit::Share, "less is a moment"),
-    IN_LINE,
-    Check::below("or inferred: rate with twice as many in flight over that with as many", NO_GAIN, Unit::Times, "short runs vary by some percent"),
-    Check::at_least("and busy share of the least busy member's device", BUSY, Unit::Share, "it has no time to spare"),
-    Check::at_least("and share of the operations in flight that are at the devices", AT_DEVICES, Unit::Share, "what waits above waits for something else"),
-];
-#[rustfmt::skip]
-const USED: Check = Check::at_least("use of the working members' limits, weighted by bytes", NEAR, Unit::Share, "from 95% on it is certain");
-// One is served, and another waits; hits of a cache in front of the arm take part of them, so it is more than the 1 of a queue that never empties.
-#[rustfmt::skip]
-const IN_LINE: Check = Check::at_least("or: random operations in flight at each spindle", 2.0, Unit::Operations, "its arm works all the time");
+checks! {
+    USED: at_least("use of the working members' limits, weighted by bytes", NEAR, Share, "from 95% on it is certain");
+    REPORTED: at_least("or: share of the time above its limit that a volume reports", EXCEEDED, Share, "less is a moment");
+    // One is served, and another waits; hits of a cache in front of the arm take part of them, so it is more than the 1 of a queue that never empties.
+    IN_LINE: at_least("or: random operations in flight at each spindle", 2.0, Operations, "its arm works all the time");
+    FLAT: below("or inferred: rate with twice as many in flight over that with as many", NO_GAIN, Times, "short runs vary by some percent");
+    WORKS: at_least("and busy share of the least busy member's device", BUSY, Share, "it has no time to spare");
+    THERE: at_least("and share of the operations in flight that are at the devices", AT_DEVICES, Share, "what waits above waits for something else");
+}
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let found = by_limits(case, facts).or_else(|| by_report(case)).or_else(|| by_arm(case, facts));
@@ -55,15 +45,6 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
             why: format!("no limit of a working member is known or reported, and {}", saturated.why),
             ..saturated
         },
-    })
-}
-
-/// Writes of whole stripes give each member the same.
-fn whole_stripes(case: &Case<'_>) -> String {
-    let writes = case.workload.writes() && case.workload.access == Access::Sequential;
-    let stripe = partial_stripe::stripe(&case.design.layout);
-    stripe.filter(|stripe| writes && !case.workload.is_multiple_of(*stripe)).map_or(String::new(), |stripe| {
-        format!(", and so would writes of {} or a multiple of it, aligned to it", Bytes(stripe))
     })
 }
 
@@ -96,8 +77,7 @@ fn by_limits(case: &Case<'_>, facts: &Facts<'_>) -> Option<Verdict> {
     } else if at_limit < all {
         format!(
             "{at_limit} of {all} members are at their limit ({rate} for {name}) and the others wait for them: faster ones \
-             in their place would raise this{}",
-            whole_stripes(case)
+             in their place would raise this"
         )
     } else {
         format!(
@@ -140,14 +120,13 @@ fn at_limit<'a>(facts: &Facts<'_>, index: usize, name: &'a str) -> Option<AtLimi
 fn by_report(case: &Case<'_>) -> Option<Verdict> {
     let limits =
         longest_exceeded(case, [("IOPS", |e| e.volume_iops), ("throughput", |e| e.volume_throughput)]);
-    let (what, longest) = limits?;
+    let (what, share, when) = limits?;
+    let percent = share * 100.0;
     let sentence = format!(
-        "a volume reports that demand was above its {what} limit for {:.0}% of the time{}",
-        longest.share * 100.0,
-        longest.stretch()
+        "a volume reports that demand was above its {what} limit for {percent:.0}% of the time{when}"
     );
-    let figures = longest.evidence("volume's");
-    let verdict = Verdict::new(VerdictKind::VolumeLimit, Sure::Certain, longest.share, sentence, figures);
+    let figures = vec![REPORTED.figure(share)];
+    let verdict = Verdict::new(VerdictKind::VolumeLimit, Sure::Certain, share, sentence, figures);
     Some(verdict.known(Basis::Reported))
 }
 

@@ -7,28 +7,20 @@
 //! the end is one that somebody set, even to half a percent, and reads have it too. A cache empties at its device's own
 //! pace, and reads know nothing of it.
 
-use crate::estimate::median;
-use crate::evidence::{Check, Unit, evidence};
-use crate::facts::case::Case;
+use super::*;
 use crate::facts::set_rate::over_time;
+use crate::facts::steps;
 use crate::facts::steps::{REPEATED, StepDown};
-use crate::facts::{Facts, steps};
-use crate::judged::{Absent, Basis, Judged, Sure, Verdict, VerdictKind};
-use ebbtide_model::metric::Metric;
-use ebbtide_model::samples::TrialSamples;
 use ebbtide_model::schedule::Role;
 use ebbtide_model::session::Outcome;
 use ebbtide_model::units::{format_bytes, format_throughput};
 
-/// What is looked at, each with its edge.
-#[rustfmt::skip]
-pub(super) const CHECKS: &[Check] = &[
-    Check::at_least("share of the trials that show one step down, of two or more", REPEATED, Unit::Share, "once may be chance"),
-    SAME_SIZE,
-];
+checks! {
+    STEPS: at_least("share of the trials that show one step down, of two or more", REPEATED, Share, "once may be chance");
+    // A cache is not always as empty when a trial begins.
+    SAME_SIZE: below("distance of what the trials wrote before the step from one another", 0.30, Share, "a cache takes as much each time");
+}
 // A cache is not always as empty when a trial begins.
-#[rustfmt::skip]
-const SAME_SIZE: Check = Check::below("distance of what the trials wrote before the step from one another", 0.30, Unit::Share, "a cache takes as much each time");
 
 /// Bytes that a trial wrote before its step, those of its warm-up included.
 fn before(case: &Case<'_>, trial: &TrialSamples, down: &StepDown) -> f64 {
@@ -81,9 +73,9 @@ pub(super) fn judge(case: &Case<'_>, _: &Facts<'_>) -> Judged {
     if slow_reads > 0 && slow_reads >= even_reads {
         return Err(Absent::because("reads also slow down in a step, which a write cache cannot explain"));
     }
-    if let Ok(even) = over_time(case, false) {
+    if let Ok((.., even)) = over_time(case, false) {
         let why = "the rate after the step is so even that somebody may have set it";
-        return Err(Absent::because(why).with(even.figures));
+        return Err(Absent::because(why).with(even));
     }
     let (fast, slow) = (of(&|(_, down)| down.step.before), of(&|(_, down)| down.step.after));
     let mut list = vec![

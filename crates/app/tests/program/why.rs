@@ -33,10 +33,10 @@ fn the_reasoning_of_a_session_is_whole() {
     assert!(row("a limit that is set").contains("1. volume-limit"), "{text}");
     assert!(row("devices").contains("in flight there"), "{text}");
     let first = text.split("\n\nstripe-8 under").next().unwrap_or_default();
-    for rule in ebbtide_analysis::verdict::rules() {
-        let line = format!("\n   {}: ", rule.kind().name());
-        let held = format!(". {} (confidence", rule.kind().name());
-        assert!(first.contains(&line) || first.contains(&held), "{} is not in {first}", rule.kind().name());
+    for rule in &ebbtide_analysis::verdict::RULES {
+        let line = format!("\n   {}: ", rule.kind.name());
+        let held = format!(". {} (confidence", rule.kind.name());
+        assert!(first.contains(&line) || first.contains(&held), "{} is not in {first}", rule.kind.name());
     }
     // What was seen, against what it would have taken.
     let concurrency = "concurrency: held back by `volume-limit`: that is what operations wait for\n     \

@@ -8,19 +8,12 @@
 //! fifth of the time, had them from a cache, if the other design knew some as fast: a rate limit that ran out of credits makes
 //! all of them slow at once, and a volume that was slow for a while is not steady.
 
-use crate::evidence::{Check, Evidence, Unit, evidence, share_is};
-use crate::facts::case::Case;
+use super::*;
 use crate::facts::elsewhere::{OfVolume, is_asked, read_latency, shown};
 use crate::facts::moved::HIT_SHARE;
-use crate::judged::{Sure, Verdict, VerdictKind};
 use crate::members::with_latencies;
 use ebbtide_model::units::{format_iops, format_latency};
 
-#[rustfmt::skip]
-pub(super) const FASTER: Check = Check::at_least("behind the disks: rate of a volume over that of the same volume in another design", 2.0, Unit::Times, "no volume does more with no more in flight");
-// From a quarter of a disk.
-#[rustfmt::skip]
-pub(super) const QUICKER: Check = Check::at_least("and its median latency there over that here", 5.0, Unit::Times, "a shorter way of an arm makes it half at most");
 /// What a miss takes over what a hit takes, so that one can be told from the other.
 const APART: f64 = 3.0;
 /// Share of the other design's reads that must have been as fast as here.

@@ -4,34 +4,16 @@
 //! example (drivers/md: `raid5d`, `raid10d`, `raid1d`). Where that thread uses a whole core while every device of the array has time to
 //! spare, requests wait for it, however many cores there are. Only md's own parity can be given more of them (`group_thread_cnt`).
 
-use crate::evidence::{Check, Unit, share_is};
-use crate::facts::case::{Case, part};
-use crate::facts::standing::{self, BUSY};
-use crate::judged::{Sure, Verdict, VerdictKind};
+use super::*;
+use crate::facts::standing::BUSY;
 use ebbtide_model::layout::LayoutNode;
-use ebbtide_model::samples::TrialSamples;
 
-#[rustfmt::skip]
-pub(super) const THREAD: Check = Check::at_least("or: processor time of the array's own thread, of one core", 0.85, Unit::Share, "what it waits for a core is not known");
 /// How the names of the threads end: those of parity last.
 const LEVELS: [&str; 5] = ["raid1", "raid10", "raid4", "raid5", "raid6"];
 const PARITY: &[&str] = &["raid4", "raid5", "raid6"];
 
-/// The thread of the members' array, or of one below them, that uses the most of a core.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Seen {
-    thread: String,
-    /// Of one core.
-    pub cores: f64,
-    /// Name of its array as it is printed, and as the kernel calls it where it is not the design's.
-    shown: String,
-    device: Option<String>,
-    /// Busy share of the array's busiest device.
-    busiest: f64,
-}
-
-/// The array of a trial that has a thread of this name: `md0_raid5`, or `mdX_raid5` of one of LVM. Its kernel name, its name as it is printed and the
-/// busy share of its busiest device.
+/// The array of a trial that has a thread of this name: `md0_raid5`, or `mdX_raid5` of one of LVM. Its kernel name where it is not the design's, its name
+/// as it is printed and the busy share of its busiest device.
 fn array_of(case: &Case<'_>, trial: &TrialSamples, thread: &str) -> Option<(Option<String>, String, f64)> {
     let (array, _) = thread.split_once('_').filter(|(_, level)| LEVELS.contains(level))?;
     let observed = trial.observed.as_deref()?;
@@ -49,27 +31,16 @@ fn array_of(case: &Case<'_>, trial: &TrialSamples, thread: &str) -> Option<(Opti
     (kind.facts().is_redundant() && array.starts_with("md")).then(|| (None, "the array".to_owned(), busy))
 }
 
-/// See [`Seen`]; nothing where no such thread used a processor.
+/// The thread of the members' array, or of one below them, that uses the most of a core; nothing where no such thread used a processor.
 pub(super) fn find(case: &Case<'_>, users: &[(String, f64)]) -> Option<Seen> {
     // The busiest comes first.
     users.iter().find_map(|(who, cores)| {
         let thread = who.split_once(" (").map_or(who.as_str(), |(name, _)| name);
         let (device, shown, _) = case.trials.iter().find_map(|trial| array_of(case, trial, thread))?;
         let busiest = case.median(|trial| Some(array_of(case, trial, thread)?.2))?;
-        Some(Seen { thread: thread.to_owned(), cores: *cores, shown, device, busiest })
-    })
-}
-
-impl Seen {
-    /// Whether it is what requests wait for: in words and figures.
-    pub fn finding(&self) -> Option<Verdict> {
-        let Seen { thread, cores, shown, device, busiest } = self;
-        if !THREAD.holds(*cores) || *busiest >= BUSY {
-            return None;
-        }
         let what = "busy share of the array's busiest device, which would have to be below";
-        let figures = vec![THREAD.figure(*cores), share_is(what, *busiest, BUSY)];
-        let own = device.as_ref().filter(|device| !device.starts_with("dm-"));
+        let figures = vec![ARRAY_THREAD.figure(*cores), share_is(what, busiest, BUSY)];
+        let own = device.filter(|device| !device.starts_with("dm-"));
         let advice = match own.filter(|_| PARITY.iter().any(|level| thread.ends_with(level))) {
             Some(device) => format!(
                 "more threads (group_thread_cnt) and a larger stripe_cache_size in /sys/block/{device}/md, writes of whole \
@@ -83,6 +54,8 @@ impl Seen {
             cores * 100.0,
             busiest * 100.0,
         );
-        Some(Verdict::new(VerdictKind::Cpu, Sure::Likely, cores.min(1.0), sentence, figures))
-    }
+        let full = ARRAY_THREAD.holds(*cores) && busiest < BUSY;
+        let found = full.then(|| ground(Sure::Likely, cores.min(1.0), sentence, figures));
+        Some((vec![(ARRAY_THREAD, *cores)], found))
+    })
 }

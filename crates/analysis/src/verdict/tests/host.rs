@@ -153,7 +153,7 @@ fn a_durable_write_that_waits_for_memory_says_so_first() {
 
 /// What dm-crypt did over the disk vda.
 #[derive(Clone, Copy)]
-struct Encrypted<'a> {
+pub(super) struct Encrypted<'a> {
     /// Milliseconds of a request at the mapping and at the disk.
     times: (f64, f64),
     /// Requests at the disk for each at the mapping.
@@ -162,10 +162,10 @@ struct Encrypted<'a> {
     workers: (f64, &'a str),
 }
 
-const ENCRYPTED: Encrypted<'_> =
+pub(super) const ENCRYPTED: Encrypted<'_> =
     Encrypted { times: (4.0, 1.0), split: 1.0, workers: (1.6, "kcryptd/253:0 (kworkers)") };
 
-fn encrypted(seen: Encrypted<'_>) -> impl Fn(&Trial) -> TrialSamples {
+pub(super) fn encrypted(seen: Encrypted<'_>) -> impl Fn(&Trial) -> TrialSamples {
     move |_| {
         let mut samples = trial(&[("v0", 1000, 4_000_000)]);
         let part = |share: f64| Nanos::from_secs_f64(share * samples.elapsed.as_secs_f64());
@@ -246,7 +246,7 @@ fn dm_crypts_workers_that_requests_wait_for() {
 fn dm_crypts_workers_that_nothing_waits_for() {
     let why_not = |seen: Encrypted<'_>| {
         let (_, figures) = ruled_out(&six_rounds(&stripe(1), encrypted(seen)), Cpu);
-        figures.iter().any(|(_, needed)| *needed == Some(super::super::cpu::encryption::CORES.edge))
+        figures.iter().any(|(_, needed)| *needed == Some(super::super::cpu::ENCRYPTING.edge))
     };
     // The disk below is what takes the time; workers that have time left; those of another mapping.
     assert!(why_not(Encrypted { times: (4.0, 3.5), ..ENCRYPTED }));
@@ -264,7 +264,7 @@ fn dm_crypts_workers_do_not_count_at_a_known_limit() {
 }
 
 /// Writes to a RAID5 whose thread of this name uses so much of a core, while its disks are busy for this share of the time.
-fn with_thread(array: &'static str, who: &'static str, cores: f64, busy: f64) -> Session {
+pub(super) fn with_thread(array: &'static str, who: &'static str, cores: f64, busy: f64) -> Session {
     six_rounds(&one(), move |_| {
         let (read, written) = (ASKED * 2 / 3, ASKED * 2 / 3);
         let parity = Join::Parity { parity: 1, of: 3, chunk: None };
@@ -361,7 +361,7 @@ fn one_core_that_takes_all_interrupts_of_the_disk() {
 fn interrupts_that_hold_nothing_back() {
     let why_not = |run: &dyn Fn(&Trial) -> TrialSamples| {
         let (_, figures) = ruled_out(&six_rounds(&stripe(1), run), Cpu);
-        figures.iter().any(|(_, needed)| *needed == Some(super::super::cpu::interrupts::TAKEN.edge))
+        figures.iter().any(|(_, needed)| *needed == Some(super::super::cpu::INTERRUPTED.edge))
     };
     // That core has time; the others have none either; it runs threads mostly.
     assert!(why_not(&interrupted(0.85, 0.88, 0.2, &[DISK])));

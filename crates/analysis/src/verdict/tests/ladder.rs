@@ -479,7 +479,7 @@ fn a_burst_and_then_a_rate_that_is_set_are_credits() {
 }
 
 #[test]
-fn several_volumes_and_the_catalogue_are_told() {
+fn several_volumes_are_told() {
     let mut session = climbed(2, ABOVE, &[(64, 6000), (32, 6000), (128, 6000)]);
     for record in &mut session.trials {
         record.outcome = Outcome::Samples(Box::new(run(2, 32, 6000, ABOVE)));
@@ -487,10 +487,6 @@ fn several_volumes_and_the_catalogue_are_told() {
     let rung = sized(&session, 2, 2, 6000, ABOVE);
     session.meta.rungs.push(rung);
     on_disks(&mut session, &["8:0", "8:16"]);
-    session.meta.inventory.volumes.iter_mut().for_each(|volume| volume.size = Bytes(100 << 30));
     let said = |session: &Session| verdicts(session).swap_remove(0).sentence;
     assert!(said(&session).contains("3,000 operations a second for each volume"), "{}", said(&session));
-    assert!(!said(&session).contains("has this figure"), "which cloud is not known");
-    session.meta.host.machine = Some("Amazon EC2 m5.2xlarge".into());
-    assert!(said(&session).ends_with("aws:gp2 or aws:gp3 has this figure"), "{}", said(&session));
 }

@@ -13,6 +13,7 @@ mod overclaims;
 mod parity;
 mod queues;
 mod remote;
+mod riddles;
 mod trees;
 mod waves;
 mod write_caches;
@@ -92,7 +93,7 @@ fn verdicts(session: &Session) -> Vec<Verdict> {
     // Every cause is either asserted or ruled out for a reason.
     let told = result.verdicts.iter().map(|v| v.kind).filter(|kind| *kind != VerdictKind::Unknown);
     let mut told: Vec<&str> = told.chain(result.ruled_out.iter().map(|r| r.kind)).map(|k| k.name()).collect();
-    let mut rules: Vec<&str> = super::rules().iter().map(|rule| rule.kind().name()).collect();
+    let mut rules: Vec<&str> = super::RULES.iter().map(|rule| rule.kind.name()).collect();
     told.sort_unstable();
     rules.sort_unstable();
     assert_eq!(told, rules);
@@ -148,7 +149,7 @@ const PAGES: [(VerdictKind, &str); 22] = [
 
 #[test]
 fn every_kind_but_unknown_has_one_rule_and_every_kind_its_page() {
-    let rules: Vec<_> = super::rules().iter().map(|rule| rule.kind()).collect();
+    let rules: Vec<_> = super::RULES.iter().map(|rule| rule.kind).collect();
     for (kind, page) in PAGES {
         let expected = usize::from(kind != VerdictKind::Unknown);
         assert_eq!(rules.iter().filter(|rule| **rule == kind).count(), expected, "{kind:?}");
@@ -162,13 +163,13 @@ fn every_kind_but_unknown_has_one_rule_and_every_kind_its_page() {
 #[allow(clippy::disallowed_methods, clippy::disallowed_macros)]
 fn pages_have_the_checks_of_their_rules() {
     const MARKS: [&str; 2] = ["<!-- checks: begin -->\n", "<!-- checks: end -->\n"];
-    for rule in super::rules() {
-        let name = rule.kind().name();
+    for rule in &super::RULES {
+        let name = rule.kind.name();
         let path = format!("{}/../../docs/verdicts/{name}.md", env!("CARGO_MANIFEST_DIR"));
         let page = std::fs::read_to_string(&path).expect("is there");
         let (before, rest) = page.split_once(MARKS[0]).expect("the table begins");
         let (_, after) = rest.split_once(MARKS[1]).expect("the table ends");
-        let rows: String = rule.checks().iter().map(|check| check.row() + "\n").collect();
+        let rows: String = rule.checks.iter().map(|check| check.row() + "\n").collect();
         let table = format!("\n| what is looked at | edge | why |\n| --- | --- | --- |\n{rows}\n");
         let renewed = [before, MARKS[0], &table, MARKS[1], after].concat();
         if std::env::var_os("EBB_TEST_WRITE").is_some() {

@@ -206,7 +206,7 @@ fn a_workload_that_limits_itself_is_said_to() {
 }
 
 /// 300 synchronous writes a second, each 3.33 ms: the device's requests, its flushes, and the rest.
-fn durable(sync: bool, rungs: &[(u32, u64)]) -> Session {
+pub(super) fn durable(sync: bool, rungs: &[(u32, u64)]) -> Session {
     use ebbtide_model::per_op::PerOp;
     use ebbtide_model::samples::{DeviceObservation, DiskUse};
     use ebbtide_model::workload::Mix;

@@ -6,24 +6,26 @@
 //! (a lock in a file system, a throttle, a thread without time) nor below a link or a slow member that is known. The knee is
 //! the fewest in flight that have this rate.
 
-use crate::evidence::{Evidence, Unit, evidence, share_is};
-use crate::facts::calls::{AT_SERVER, LINK, at_server, figures, fullest_link, place, typical};
-use crate::facts::case::Case;
-use crate::facts::hot::{self, Hot};
-use crate::facts::queues;
-use crate::facts::rungs::{MoreInFlight, NO_GAIN, Rungs, Step};
-use crate::facts::standing::{AT_DEVICES, BUSY, HOST_BUSY, at_devices_is, least_busy_is};
-use crate::facts::{Facts, standing};
-use crate::judged::{Absent, Basis, Judged, Sure, Verdict, VerdictKind};
+use super::*;
+use crate::DeviceShare;
+use crate::facts::calls::{AT_SERVER, LINK, figures, fullest_link, place, typical};
+use crate::facts::rungs::{MoreInFlight, Rungs, Step};
+use crate::facts::standing::{HOST_BUSY, at_devices_is, least_busy_is};
+use crate::facts::{queues, standing};
 use crate::metrics::natural;
-use ebbtide_model::metric::Metric;
 use ebbtide_model::session::Rung;
-use ebbtide_model::units::{format_iops, format_latency};
+use ebbtide_model::units::format_iops;
 
 /// Share of the highest rate from which on a rung has it.
 const PLATEAU: f64 = 0.90;
 /// Requests of a device in a rung from which on they are a rate.
 const LEAST_REQUESTS: f64 = 20.0;
+/// Share of the operations in flight that are at a device for which the others of its array wait.
+const WAITED_FOR: f64 = 0.70;
+/// Its requests over those of its siblings: beyond the 10% by which equals at their limit differ while the queue is with one of them.
+const MORE: f64 = 1.2;
+/// Busy share of its siblings, as a part of its own, up to which they have time to spare.
+const SPARE: f64 = 0.80;
 
 /// What more in flight gained, as a figure.
 fn gained_is(gain: f64, needed: f64) -> Evidence {
@@ -47,53 +49,73 @@ fn unclear(rungs: &Rungs<'_>, more: &MoreInFlight<'_>) -> Absent {
     Absent::because(why).with([gained_is(gain, rungs.needed(&step, NO_GAIN))])
 }
 
-/// That one device of an array serves no faster, and all wait for it; nothing where that does not show.
-fn by_hot(case: &Case<'_>, facts: &Facts<'_>, hot: &Hot) -> Option<Judged> {
-    let rungs = facts.rungs.as_ref()?;
-    let rates: Vec<(&Step<'_>, f64)> = rungs
-        .deeper
-        .iter()
-        .chain(&rungs.untold)
-        .filter_map(|step| Some((step, hot::rate_of(&step.rung.samples, &hot.name)?)))
-        .filter(|(step, rate)| rate * step.rung.samples.elapsed.as_secs_f64() >= LEAST_REQUESTS)
-        .collect();
+/// That one device of an array of the host serves no faster, and all wait for it, because it is given more of the load than its siblings; nothing where that
+/// does not show.
+///
+/// Derivation. A linear array of two disks of different size gives one of them more of the random operations, and all that go one after
+/// the other; the array then gets through what that one does, divided by its share, while the other has time to spare. Nearly all operations
+/// in flight are at it (Little's law), it is busy all the time and its siblings are not. That it is given more tells it from a slow one,
+/// which has as much to do as its siblings, and from equals at their limit, at which the queue stays with one for a turn.
+fn by_hot(case: &Case<'_>, facts: &Facts<'_>) -> Option<Judged> {
+    let (rungs, array) = (facts.rungs.as_ref()?, case.result.below.iter().find(|a| a.join.of_equals())?);
+    let mut devices: Vec<&DeviceShare> = array.devices.iter().collect();
+    devices.sort_by(|a, b| a.in_flight.unwrap_or(0.0).total_cmp(&b.in_flight.unwrap_or(0.0)));
+    let (hot, siblings) = devices.split_last()?;
+    let usual = |of: fn(&DeviceShare) -> f64| median(siblings.iter().map(|device| of(device)));
+    let (busy, siblings_busy) = (hot.busy?, usual(|device| device.busy.unwrap_or(0.0))?);
+    let waits = (hot.in_flight? / case.kept().max(1.0)).min(1.0);
+    let is_hot = waits >= WAITED_FOR && busy >= BUSY && siblings_busy <= SPARE * busy;
+    if !is_hot || hot.iops < MORE * usual(|device| device.iops)? {
+        return None;
+    }
+    let name = &hot.name;
+    let rate_in = |step: &Step<'_>| {
+        let samples = &step.rung.samples;
+        let device = samples.observed.as_ref()?.devices.iter().find(|device| device.shown_name() == name)?;
+        let requests = device.total.ops.total() as f64;
+        (requests >= LEAST_REQUESTS).then(|| requests / samples.elapsed.as_secs_f64())
+    };
+    let deeper = rungs.deeper.iter().chain(&rungs.untold);
+    let rates: Vec<(&Step<'_>, f64)> = deeper.filter_map(|step| Some((step, rate_in(step)?))).collect();
     let (deepest, rate) = rates.last()?;
-    if rates.iter().any(|(step, rate)| rate / hot.rate >= rungs.needed(step, NO_GAIN)) {
+    if rates.iter().any(|(step, rate)| rate / hot.iops >= rungs.needed(step, NO_GAIN)) {
         return None;
     }
     if let Err(absent) = yield_to_others(case, facts) {
         return Some(Err(absent));
     }
     let percent = |share: f64| format!("{:.0}%", share * 100.0);
-    let Hot { name, array, of, .. } = hot;
+    let all: f64 = devices.iter().map(|device| device.iops).sum();
+    let in_flight = deepest.rung.in_flight;
     let sentence = format!(
-        "{name}, one of the {of} devices of {array}, is the limit: it has {} of the requests, and serves {} requests/s of them with {} in \
-         flight and {} with {}; it is busy {} of the time, the others {}, and {} of the operations in flight wait there: spread evenly, all \
+        "{name}, one of the {} devices of {}, is the limit: it has {} of the requests, and serves {} requests/s of them with {} in \
+         flight and {} with {in_flight}; it is busy {} of the time, the others {}, and {} of the operations in flight wait there: spread evenly, all \
          would have as much to do",
-        percent(hot.share),
-        format_iops(hot.rate),
+        devices.len(),
+        array.name,
+        percent(hot.iops / all),
+        format_iops(hot.iops),
         case.in_flight(),
         format_iops(*rate),
-        deepest.rung.in_flight,
-        percent(hot.busy),
-        percent(hot.siblings_busy),
-        percent(hot.waits),
+        percent(busy),
+        percent(siblings_busy),
+        percent(waits),
     );
-    let of_rates = format!("requests per second of {name} with {} in flight", deepest.rung.in_flight);
+    let of_rates = format!("requests per second of {name} with {in_flight} in flight");
     let figures = vec![
-        evidence(of_rates, *rate, Unit::RequestsPerSecond, Some(hot.rate)),
-        share_is(format!("busy share of {name}"), hot.busy, BUSY),
-        evidence("busy share of its siblings", hot.siblings_busy, Unit::Share, None),
-        share_is(format!("share of the operations in flight that are at {name}"), hot.waits, AT_DEVICES),
+        evidence(of_rates, *rate, Unit::RequestsPerSecond, Some(hot.iops)),
+        share_is(format!("busy share of {name}"), busy, BUSY),
+        evidence("busy share of its siblings", siblings_busy, Unit::Share, None),
+        share_is(format!("share of the operations in flight that are at {name}"), waits, WAITED_FOR),
     ];
     let sure = if rates.len() > 1 { Sure::Likely } else { Sure::Possible };
-    let found = Verdict::new(VerdictKind::VolumeLimit, sure, hot.waits, sentence, figures);
+    let found = Verdict::new(VerdictKind::VolumeLimit, sure, waits, sentence, figures);
     Some(Ok(found.known(Basis::Inferred)))
 }
 
 /// Whether the ladder shows that the members' devices serve no faster.
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
-    if let Some(judged) = facts.hot.as_ref().and_then(|hot| by_hot(case, facts, hot)) {
+    if let Some(judged) = by_hot(case, facts) {
         return judged;
     }
     let unseen = || Absent::because("no short runs with more in flight had enough operations for a rate");
@@ -212,7 +234,7 @@ fn by_server(case: &Case<'_>, gain: f64, needed: f64) -> Judged {
     let unseen =
         || Absent::because("the devices of the members were not observed, so that it may be anything");
     let (place, each) = place(case).zip(typical(case)).ok_or_else(unseen)?;
-    let calls = at_server(case).ok_or_else(unseen)? / case.kept().max(1.0);
+    let calls = each.at_server / case.kept().max(1.0);
     let share = each.round_trip / each.whole;
     let mut list = vec![
         share_is("share of a call's time that it was at the server or on the way", share, AT_SERVER),

@@ -4,7 +4,9 @@ use super::layouts::{DesignLayout, Over, REPLICATED};
 use super::read::{At, Choice, FromToml, Headed, KeySource, Size, section};
 use crate::problems::{Problems, Span};
 use ebbtide_model::layout::{Arrangement, LayoutName};
-use ebbtide_model::stack::{Backing, Bitmap, ConsistencyPolicy, EncryptionFormat, Filesystem, Metadata};
+use ebbtide_model::stack::{
+    Backing, Bitmap, CacheKind, CacheMode, ConsistencyPolicy, EncryptionFormat, Filesystem, Metadata,
+};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 use toml::de::DeValue;
@@ -48,6 +50,8 @@ section! {
         /// md raid5 and raid6: threads beside the array's own that compute and write [default: the kernel's, 0]. Kernel only.
         #[schemars(range(max = 8192))]
         group_thread_cnt: u32,
+        /// Fast volumes as a cache in front of the whole design's array, which is LVM's. Kernel only.
+        cache: RawCache,
         /// Encryption of the whole design. Kernel only.
         encryption: RawEncryption,
         /// File system in which trials use a file [default: none, they use the array itself]. Kernel only.
@@ -131,6 +135,22 @@ impl FromToml for Vec<At<RawMember>> {
         };
         problems.wrong_type(span, "a list of members", value, remedy);
         None
+    }
+}
+
+section! {
+    /// A cache of LVM's in front of an array.
+    #[schemars(rename = "DesignCache")]
+    "`cache`"
+    struct RawCache {
+        /// Volumes whose room it takes: names, ranges, globs.
+        #[schemars(required)]
+        members: Vec<At<RawMember>>,
+        /// cache (what is read and written often) or writecache (writes alone, written back later).
+        #[schemars(required)]
+        kind: Choice<CacheKind>,
+        /// cache: writethrough (nothing is lost with the cache's disk) or writeback (the file system is) [default: writethrough].
+        mode: Choice<CacheMode>,
     }
 }
 

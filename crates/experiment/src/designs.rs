@@ -51,8 +51,9 @@ pub(super) fn design(
 ) -> Option<(Design, Option<Bytes>)> {
     let mut walk = Walk::new(told, volumes, problems);
     let layout = walk.array(array, &format!("design `{told}`"), place);
+    let cache = walk.cache(array);
     let swap = walk.swap(&array.swap);
-    let stack = stack::stack(array, std::mem::take(&mut walk.arrays), swap, problems);
+    let stack = stack::stack(array, std::mem::take(&mut walk.arrays), (cache, swap), problems);
     let layout = layout?;
     let capacity = capacity(&layout, volumes);
     Some((Design { name: name.to_owned(), layout, stack }, capacity))

@@ -8,7 +8,8 @@ use super::volumes::{Volumes, multiple_of_block};
 use crate::problems::{Problems, Span};
 use ebbtide_model::layout::{Arrangement, ArrayKind, LayoutNode};
 use ebbtide_model::stack::{
-    ArrayBacking, Backing, Bitmap, ConsistencyPolicy, Encryption, EncryptionFormat, Metadata, Stack, Swap,
+    ArrayBacking, Backing, Bitmap, Cache, ConsistencyPolicy, Encryption, EncryptionFormat, Metadata, Stack,
+    Swap,
 };
 use ebbtide_model::units::Bytes;
 use std::ops::RangeInclusive;
@@ -175,7 +176,8 @@ pub(super) fn write_mostly(
 }
 
 /// Keys that only a whole design has.
-const OF_DESIGNS: [&str; 8] = [
+const OF_DESIGNS: [&str; 9] = [
+    "cache",
     "encryption",
     "filesystem",
     "mount_options",
@@ -198,7 +200,7 @@ pub(super) fn refuse_nested(raw: &RawArray, problems: &mut Problems) {
 pub(super) fn stack(
     raw: &RawArray,
     arrays: Vec<ArrayBacking>,
-    swap: Vec<Swap>,
+    (cache, swap): (Option<Cache>, Vec<Swap>),
     problems: &mut Problems,
 ) -> Stack {
     let why = "there is no file system to mount";
@@ -206,6 +208,7 @@ pub(super) fn stack(
     pointless(&raw.mount_options, "mount_options", raw.filesystem.is_none(), why, remedy, problems);
     Stack {
         arrays,
+        cache,
         encryption: encryption(raw, problems),
         filesystem: chosen(&raw.filesystem),
         mount_options: plain_word(&raw.mount_options, "mount_options", "\"noatime\"", problems),
@@ -313,7 +316,7 @@ fn queue_depth(given: &Given<u32>, problems: &mut Problems) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ebbtide_model::stack::Filesystem;
+    use ebbtide_model::stack::{CacheKind, CacheMode, Filesystem};
 
     const EVERY_KEY: &str = include_str!("testdata/every-key.toml");
 
@@ -346,6 +349,7 @@ mod tests {
             scheduler: Some("mq-deadline".into()),
             queue_depth: Some(512),
             max_sectors: Some(Bytes(Bytes::MIB)),
+            cache: None,
             swap: vec![
                 Swap { members: vec![LayoutNode::Volume(2), LayoutNode::Volume(3)], priority: Some(10) },
                 Swap { members: vec![mirror], priority: None },
@@ -355,7 +359,8 @@ mod tests {
         assert_eq!(expected.kernel_only().len(), 11);
         let lvm = stack("lvm").unwrap_or_default();
         assert_eq!(lvm.arrays[0].backing, Some(Backing::Lvm));
-        assert!(lvm.kernel_only().is_empty());
+        let cache = Cache { members: vec![4], kind: CacheKind::Cache, mode: CacheMode::Writeback };
+        assert_eq!((lvm.cache.as_ref(), lvm.kernel_only()), (Some(&cache), vec!["cache"]));
         // An array comes before the arrays among its members.
         assert_eq!(stack("mirrors").map(|stack| stack.arrays.len()), Some(3));
     }
@@ -375,6 +380,7 @@ mod tests {
         let mirror = "layout = \"mirror\"\nmembers = [\"v*\"]\n";
         let three = "layout = \"stripe\"\nmembers = [\"v[0..2]\"]\n";
         let raid5 = "layout = \"raid5\"\nmembers = [\"v*\"]\n";
+        let lvm = format!("{three}backing = \"lvm\"\n");
         for (lines, told) in [
             (format!("{stripe}backing = \"lvm2\""), "write `lvm`"),
             (format!("{stripe}filesystem = \"ntfs\""), "write one of ext4, xfs"),
@@ -388,6 +394,24 @@ mod tests {
             (format!("{mirror}write_mostly = \"v*\""), "nobody is left to read from"),
             (format!("{mirror}backing = \"lvm\"\nmetadata = \"1.2\""), "LVM does not have it"),
             (format!("{stripe}chunk = \"96k\"\nbacking = \"lvm\""), "power of two"),
+            (format!("{three}cache = {{ members = [\"v3\"], kind = \"cache\" }}"), "write also `backing = \"lvm\"`"),
+            (
+                format!("{three}backing = \"md\"\ncache = {{ members = [\"v3\"], kind = \"cache\" }}"),
+                "write also `backing = \"lvm\"`",
+            ),
+            (format!("{lvm}cache = {{ members = [\"v3\"] }}"), "has no `kind`"),
+            (format!("{lvm}cache = {{ kind = \"cache\" }}"), "has no `members`"),
+            (format!("{lvm}cache = {{ members = [], kind = \"cache\" }}"), "no members"),
+            (format!("{lvm}cache = {{ members = [\"v2\"], kind = \"cache\" }}"), "used twice"),
+            (format!("{lvm}cache = {{ members = [\"v3\"], kind = \"cache\", mode = \"fast\" }}"), "writethrough"),
+            (
+                format!("{lvm}cache = {{ members = [\"v3\"], kind = \"writecache\", mode = \"writethrough\" }}"),
+                "writecache always writes back",
+            ),
+            (
+                format!("{lvm}cache = {{ members = [{{ layout = \"linear\", members = [\"v3\"] }}], kind = \"cache\" }}"),
+                "the members of a cache are volumes",
+            ),
             (format!("{stripe}encryption = {{ format = \"luks2\" }}"), "has no `key_file`"),
             (format!("{stripe}encryption = {{ format = \"luks2\", key_file = \"-\" }}"), "key_file = "),
             (format!("{stripe}encryption = {{ format = \"luks2\", key = \"secret\" }}"), "write one of prompt"),

@@ -9,7 +9,7 @@ use super::stack;
 use super::volumes::{Volumes, multiple_of_block};
 use crate::problems::{Problems, Span};
 use ebbtide_model::layout::{Arrangement, Chunks, LayoutError, LayoutName, LayoutNode, Map};
-use ebbtide_model::stack::{ArrayBacking, Swap};
+use ebbtide_model::stack::{ArrayBacking, Backing, Cache, CacheKind, CacheMode, Swap};
 use ebbtide_model::units::Bytes;
 
 /// Default chunk of mdadm(8) for new arrays.
@@ -94,6 +94,43 @@ impl<'a> Walk<'a> {
             self.arrays[number] = stack::backing(raw, kind, members, self.volumes, self.problems);
         }
         Some(node)
+    }
+
+    /// The cache; nothing where something is wrong with it.
+    pub(super) fn cache(&mut self, array: &RawArray) -> Option<Cache> {
+        let (raw, place) = valid(&array.cache)?;
+        if stack::chosen(&array.backing) != Some(Backing::Lvm) {
+            let why = "it is LVM's, and the array is md's";
+            self.problems.pointless(place, "cache", why, "write also `backing = \"lvm\"`, or remove it");
+        }
+        let (section, example) = (("`cache`", place), "members = [\"fast0\"]");
+        let kind = required(&raw.kind, "kind", "kind = \"cache\"", section, self.problems);
+        let kind = kind.map(|(kind, _)| kind.0);
+        let (why, remedy) = ("a writecache always writes back", "remove it, or write `kind = \"cache\"`");
+        let is_writecache = kind == Some(CacheKind::Writecache);
+        stack::pointless(&raw.mode, "mode", is_writecache, why, remedy, self.problems);
+        let (members, span) = required(&raw.members, "members", example, section, self.problems)?;
+        let nodes = self.members(members)?;
+        if nodes.is_empty() {
+            let what = "a cache has no members".to_owned();
+            self.problems.report(span, Mistake::Nothing(what), format!("write for example `{example}`"));
+            return None;
+        }
+        let volume = |node: &LayoutNode| match node {
+            LayoutNode::Volume(volume) => Some(*volume),
+            LayoutNode::Array { .. } => None,
+        };
+        let Some(members) = nodes.iter().map(volume).collect() else {
+            let what = "the members of a cache are volumes".to_owned();
+            self.problems.report(
+                span,
+                Mistake::Geometry(what),
+                "name the volumes: LVM takes several for one",
+            );
+            return None;
+        };
+        let default = if is_writecache { CacheMode::Writeback } else { CacheMode::Writethrough };
+        Some(Cache { members, kind: kind?, mode: stack::chosen(&raw.mode).unwrap_or(default) })
     }
 
     /// The swap spaces; a group in which something is wrong is left out.

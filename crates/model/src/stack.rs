@@ -37,6 +37,9 @@ pub struct Stack {
     /// Largest request to each member's disk (`max_sectors_kb`); a whole number of KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_sectors: Option<Bytes>,
+    /// Fast volumes as a cache in front of the outermost array, which is LVM's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Cache>,
     /// Swap spaces that are on while trials run; their arrays follow those of the layout in `arrays`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub swap: Vec<Swap>,
@@ -55,6 +58,7 @@ impl Stack {
             ("consistency_policy", any(|array| array.consistency_policy.is_some())),
             ("stripe_cache_size", any(|array| array.stripe_cache_size.is_some())),
             ("group_thread_cnt", any(|array| array.group_thread_cnt.is_some())),
+            ("cache", self.cache.is_some()),
             ("encryption", self.encryption.is_some()),
             ("filesystem", self.filesystem.is_some()),
             ("mount_options", self.mount_options.is_some()),
@@ -128,6 +132,70 @@ pub enum Backing {
     Md,
     /// LVM: a volume group of the members with one logical volume.
     Lvm,
+}
+
+/// A cache of LVM's in front of an array (lvmcache(7)).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cache {
+    /// Volumes whose room it takes, one after the other; indices into `Experiment::volumes`.
+    pub members: Vec<usize>,
+    /// What it holds.
+    pub kind: CacheKind,
+    /// When writes reach the array; a `writecache` always writes back.
+    pub mode: CacheMode,
+}
+
+impl Cache {
+    /// What is lost with a disk of it, in a sentence.
+    pub fn loss(&self) -> &'static str {
+        self.mode.loss()
+    }
+
+    /// Whether what was written may be lost with a disk of it.
+    pub fn loses(&self) -> bool {
+        self.mode.loses()
+    }
+}
+
+/// What a cache holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, AsRefStr, EnumString, VariantNames)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum CacheKind {
+    /// What is read and written often (dm-cache).
+    Cache,
+    /// Writes alone (dm-writecache).
+    Writecache,
+}
+
+/// When what is written through a cache reaches the array behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, AsRefStr, EnumString, VariantNames)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum CacheMode {
+    /// Before the write has ended.
+    Writethrough,
+    /// Some time later.
+    Writeback,
+}
+
+impl CacheMode {
+    /// Whether what was written may be lost with a disk of such a cache.
+    pub const fn loses(self) -> bool {
+        matches!(self, CacheMode::Writeback)
+    }
+
+    /// What is lost with a disk of such a cache, in a sentence.
+    pub const fn loss(self) -> &'static str {
+        match self {
+            CacheMode::Writethrough => {
+                "nothing is lost with a disk of the cache: each write is on the array before it has ended"
+            }
+            CacheMode::Writeback => {
+                "with a disk of the cache all of the array is lost: what was written last is on that disk alone, so that the file system is damaged"
+            }
+        }
+    }
 }
 
 /// Version of md's metadata (`mdadm --metadata`).

@@ -69,6 +69,19 @@ fn lvm_volumes() {
 }
 
 #[test]
+fn a_cache_is_in_front_of_the_outermost_array() {
+    let cache = |layout: &str, cache: &str| format!("backing = \"lvm\"\n{layout}\ncache = {{ {cache} }}");
+    let designs = [
+        cache(
+            "layout = \"stripe\"\nmembers = [\"v[0..1]\"]\nfilesystem = \"xfs\"",
+            "members = [\"v[2..3]\"], kind = \"cache\"",
+        ),
+        cache("layout = \"linear\"\nmembers = [\"v[0..1]\"]", "members = [\"v2\"], kind = \"writecache\""),
+    ];
+    insta::assert_snapshot!(designs.map(|lines| format!("{lines}\n{}", shown(&lines))).join("\n"));
+}
+
+#[test]
 fn arrays_of_arrays() {
     let lines = "layout = \"stripe\"\nmembers = [\n\
         { layout = \"raid10\", copies = 3, arrangement = \"offset\", members = [\n\

@@ -1,5 +1,6 @@
 //! What an array that stays should be: everything that is made for it, known before anything is.
 
+use crate::can_lose;
 use crate::files::{self, Part};
 use crate::system::System;
 use ebbtide_model::experiment::{Experiment, VolumeSource};
@@ -9,7 +10,7 @@ use ebbtide_model::plan::build::{
 };
 use ebbtide_model::rbd::Image;
 use ebbtide_model::shown::Shown;
-use ebbtide_model::stack::Filesystem;
+use ebbtide_model::stack::{Cache, Filesystem};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use strum::{AsRefStr, EnumString, VariantNames};
@@ -33,12 +34,31 @@ pub enum Unfit {
         "some of its volumes are instance store, which comes back empty after a stop, and others are not: they are never mixed in what stays"
     )]
     Mixed,
+    /// What was written may be on a cache alone that comes back blank.
+    #[error(
+        "its cache is instance store, which comes back empty after a stop, and with it what was not yet written to the others would be lost: write `kind = \"cache\"` and \
+         `mode = \"writethrough\"`"
+    )]
+    Cache,
     /// They are instance store, which comes back blank after a stop, and are asked to be persistent.
     #[error("its volumes are instance store, which comes back empty after a stop: it cannot be persistent")]
     NotPersistent,
 }
 
 impl Class {
+    /// The same of an array with a `cache`, of whose volumes `any` and `all` are instance store: one that loses nothing may be in front of what is
+    /// persistent.
+    ///
+    /// # Errors
+    /// When they are never together.
+    pub fn with_cache(self, cache: &Cache, (any, all): (bool, bool)) -> Result<Class, Unfit> {
+        match self {
+            Class::Persistent if any && cache.loses() => Err(Unfit::Cache),
+            Class::Ephemeral if !all => Err(Unfit::Mixed),
+            class => Ok(class),
+        }
+    }
+
     /// The one that is asked for, or that of what the members are: whether `any` of them and whether `all` are instance store.
     ///
     /// # Errors
@@ -122,6 +142,9 @@ pub struct Desired {
     pub layout: LayoutNode,
     /// The volumes that it takes, swap spaces last.
     pub members: Vec<Member>,
+    /// The cache in front of it, by index of the volumes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Cache>,
     /// The file system on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filesystem: Option<Filesystem>,
@@ -139,6 +162,15 @@ impl Desired {
     /// The host of the volume with this index, where the experiment says.
     pub fn host_of(&self, volume: usize) -> Option<&str> {
         self.members.iter().find(|member| member.volume == volume)?.host.as_deref()
+    }
+
+    /// How many more volumes may fail, as [`crate::can_lose`]: none where what was written may be on its cache alone.
+    pub fn can_lose(&self, works: &impl Fn(usize) -> bool) -> Option<usize> {
+        let count = can_lose(&self.layout, works)?;
+        match self.cache.as_ref().filter(|cache| cache.loses()) {
+            Some(cache) => cache.members.iter().all(|volume| works(*volume)).then_some(0),
+            None => Some(count),
+        }
     }
 
     /// Whether the device at `path` is one of its members, and not made of them.
@@ -417,6 +449,7 @@ impl DesignRequest<'_> {
             seed,
             layout: design.layout.clone(),
             members,
+            cache: design.stack.cache.clone(),
             filesystem: design.stack.filesystem,
             notes: build.notes.iter().cloned().chain(notes).collect(),
             build,

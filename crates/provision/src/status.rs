@@ -6,7 +6,7 @@ use crate::hosts::{self, HostStatus};
 use crate::member::{MemberSeen, MemberState, MemberStatus};
 use crate::monitor::MonitorState;
 use crate::remedy::{lost, remedies};
-use crate::{AtWork, Record, can_lose};
+use crate::{AtWork, Record};
 use ebbtide_model::shown::{Exposition, Shown, columns};
 use ebbtide_model::units::format_count;
 use serde::{Deserialize, Serialize};
@@ -138,8 +138,7 @@ impl Array {
         // Of those that took its members' places nothing is known but how many are missing.
         let is_moved = seen.elsewhere && members.iter().any(|member| member.state != MemberState::InUse);
         // The design says nothing of what another array can lose.
-        let can_lose =
-            if seen.missing || is_moved || seen.differs { None } else { can_lose(&desired.layout, &works) };
+        let can_lose = if seen.missing || is_moved || seen.differs { None } else { desired.can_lose(&works) };
         let (hosts, can_lose_hosts) = hosts::hosts(record, &members, seen.missing);
         let is_out = |member: &MemberStatus| match seen.elsewhere {
             true => member.state == MemberState::Faulty,

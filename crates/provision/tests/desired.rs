@@ -198,6 +198,30 @@ fn more_members_than_an_array_can_lose_come_back_together() {
     }
 }
 
+#[test]
+fn with_a_disk_of_a_cache_that_writes_back_all_is_lost() {
+    use MemberState::{InUse, Missing};
+    use ebbtide_provision::Unfit;
+    for (mode, whole, without) in [("writethrough", Some(1), Some(1)), ("writeback", Some(0), None)] {
+        let design = format!(
+            "layout = \"mirror\"\nbacking = \"lvm\"\nmembers = [\"v[0..1]\"]\nfilesystem = \"ext4\"\n\
+             cache = {{ members = [\"v2\"], kind = \"cache\", mode = \"{mode}\" }}"
+        );
+        let desired = ordered(&design, Class::Persistent, Some("/data"), &debian()).expect("can stay");
+        let cache = desired.cache.clone().expect("is noted");
+        assert!(desired.notes.iter().any(|note| note.contains(cache.loss())), "{:?}", desired.notes);
+        let fits = |class: Class, of: (bool, bool)| class.with_cache(&cache, of);
+        let on_instance_store = if mode == "writeback" { Err(Unfit::Cache) } else { Ok(Class::Persistent) };
+        assert_eq!(fits(Class::Persistent, (true, true)), on_instance_store);
+        assert_eq!(fits(Class::Persistent, (false, false)), Ok(Class::Persistent));
+        assert_eq!(fits(Class::Ephemeral, (true, true)), Ok(Class::Ephemeral));
+        assert_eq!(fits(Class::Ephemeral, (false, false)), Err(Unfit::Mixed));
+        let record = Record::new(desired);
+        let can_lose = |states: [MemberState; 3]| seen(&record, &states, false).can_lose;
+        assert_eq!((can_lose([InUse; 3]), can_lose([InUse, InUse, Missing])), (whole, without), "{mode}");
+    }
+}
+
 /// How an array is whose members are in these states.
 fn seen(record: &Record, states: &[MemberState], missing: bool) -> Array {
     let of = |state: &MemberState| MemberSeen { state: Some(*state), ..MemberSeen::default() };

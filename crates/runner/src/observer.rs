@@ -25,8 +25,8 @@ impl Observer {
 
     /// Begins to look; `control` tells the edges of the trial's I/O.
     pub fn begin(&self, run: &TrialRun<'_>, control: &Control) -> Running {
-        // In the order of the layout's leaves, which is that of `TrialSamples::members`.
-        let volumes = run.design.layout.volumes().into_iter();
+        // The layout's leaves first, in the order of `TrialSamples::members`.
+        let volumes = run.design.members().into_iter();
         let members: Vec<ObservedMember> =
             volumes.filter_map(|index| self.members.get(index).cloned().flatten()).collect();
         let running = HostObserver::host()

@@ -191,16 +191,23 @@ fn desired(
     let devices = probe::devices(&sys);
     let used = experiment.designs[design].volumes();
     let mut paths = vec![String::new(); experiment.volumes.len()];
-    let mut kinds = Vec::new();
+    let cache = experiment.designs[design].stack.cache.as_ref();
+    let (mut kinds, mut of_cache) = (Vec::new(), Vec::new());
     for index in used {
         if let VolumeSource::Device { path, .. } = &experiment.volumes[index].source {
             paths[index] = lasting::stable_path(&sys, &devices, path).unwrap_or_default();
+            let is_cache = cache.is_some_and(|cache| cache.members.contains(&index));
+            let kinds = if is_cache { &mut of_cache } else { &mut kinds };
             kinds.extend(lasting::kind(&sys, &devices, path));
         }
     }
     let own = |kind: &Kind| *kind == Kind::InstanceStore;
     let asked = args.class.as_deref().and_then(|class| class.parse().ok());
     let class = Class::of_members(asked, (kinds.iter().any(own), kinds.iter().all(own)))
+        .and_then(|class| match cache {
+            Some(cache) => class.with_cache(cache, (of_cache.iter().any(own), of_cache.iter().all(own))),
+            None => Ok(class),
+        })
         .map_err(|unfit| wrong(file, unfit))?;
     let program = std::env::current_exe().ok();
     let mountpoint = args.mount.as_deref().map(|path| keeping::mount_point(path, quiet)).transpose()?;

@@ -8,6 +8,7 @@ use crate::views;
 use clap::{Args, Subcommand};
 use ebbtide_model::layout::compare::{Figures, MEMBERS_MAX, Row, compare};
 use ebbtide_model::shown::columns;
+use ebbtide_model::stack::CacheMode;
 use ebbtide_model::units::Bytes;
 use serde_json::json;
 use std::fmt::Write;
@@ -36,6 +37,13 @@ struct CompareArgs {
     chunk: Bytes,
 }
 
+/// The caches of the language, in words.
+const CACHES: [(&str, CacheMode); 3] = [
+    ("writethrough", CacheMode::Writethrough),
+    ("writeback", CacheMode::Writeback),
+    ("writecache", CacheMode::Writeback),
+];
+
 /// Runs `ebb layout`.
 ///
 /// # Errors
@@ -57,7 +65,9 @@ fn all(args: &CompareArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         let why = rows.iter().find_map(|r| r.impossible.clone()).unwrap_or_default();
         return Err(CliError::Usage(format!("no layout is possible over these members: {why}")));
     }
-    let value = json!({ "member_sizes": sizes, "chunk": args.chunk, "layouts": rows });
+    let caches =
+        CACHES.map(|(cache, mode)| json!({ "cache": cache, "loses": mode.loses(), "lost": mode.loss() }));
+    let value = json!({ "member_sizes": sizes, "chunk": args.chunk, "layouts": rows, "caches": caches });
     views::answer(globals.json, &value, &text(&sizes, args.chunk, &rows))
 }
 
@@ -81,6 +91,10 @@ fn text(sizes: &[Bytes], chunk: Bytes, rows: &[Row]) -> String {
     for row in missing {
         let why = row.impossible.as_deref().unwrap_or_default();
         let _infallible = writeln!(text, "  {}: not possible: {why}", name(row));
+    }
+    text += "\nWith a `cache` in front of an array of LVM's:\n";
+    for (cache, mode) in CACHES {
+        let _infallible = writeln!(text, "  {cache}: {}", mode.loss());
     }
     text
 }

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 /// Designs, each of which is a file of its own. `raw_X` is `X` without what is made on the array.
-const DESIGNS: [(&str, &str); 21] = [
+const DESIGNS: [(&str, &str); 24] = [
     ("raw_stripe", "layout = \"stripe\"\nmembers = [\"a\", \"b\"]"),
     ("stripe", "layout = \"stripe\"\nmembers = [\"a\", \"b\"]\nfilesystem = \"ext4\""),
     ("stripe_xfs", "layout = \"stripe\"\nmembers = [\"a\", \"b\"]\nfilesystem = \"xfs\""),
@@ -26,6 +26,19 @@ const DESIGNS: [(&str, &str); 21] = [
     ("raw_striped", "layout = \"stripe\"\nbacking = \"lvm\"\nmembers = [\"a\", \"b\"]"),
     ("striped", "layout = \"stripe\"\nbacking = \"lvm\"\nmembers = [\"a\", \"b\"]\nfilesystem = \"ext4\""),
     ("linear", "layout = \"linear\"\nbacking = \"lvm\"\nmembers = [\"a\", \"b\"]\nfilesystem = \"ext4\""),
+    (
+        "cache_through",
+        "layout = \"linear\"\nbacking = \"lvm\"\nmembers = [\"a\"]\nfilesystem = \"ext4\"\ncache = { members = [\"b\", \"c\"], kind = \"cache\" }",
+    ),
+    (
+        "cache_back",
+        "layout = \"linear\"\nbacking = \"lvm\"\nmembers = [\"a\"]\nfilesystem = \"ext4\"\n\
+         cache = { members = [\"b\", \"c\"], kind = \"cache\", mode = \"writeback\" }",
+    ),
+    (
+        "cache_writes",
+        "layout = \"stripe\"\nbacking = \"lvm\"\nmembers = [\"a\", \"b\"]\nfilesystem = \"ext4\"\ncache = { members = [\"c\"], kind = \"writecache\" }",
+    ),
     ("ten", "layout = \"raid10\"\nmembers = [\"a\", \"b\", \"c\", \"d\"]\nfilesystem = \"ext4\""),
     ("four_near", "layout = \"raid10\"\nmembers = [\"a\", \"b\", \"c\", \"d\"]"),
     ("four_far", "layout = \"raid10\"\narrangement = \"far\"\nmembers = [\"a\", \"b\", \"c\", \"d\"]"),

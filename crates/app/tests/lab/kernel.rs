@@ -172,6 +172,19 @@ fn cases() -> Vec<Case> {
             &["striped 2 512 ", "sunit=64 swidth=128 blks"],
         ),
         case(
+            "lvm-cache",
+            "layout = \"linear\"\nbacking = \"lvm\"\nmembers = [\"d0\"]\ncache = { members = [\"d[1..2]\"], kind = \"cache\", mode = \"writeback\" }\n",
+            &[" cache 253:", " writeback ", "data_corig: 0 "],
+        ),
+        case(
+            "lvm-writecache",
+            format!(
+                "{}backing = \"lvm\"\nfilesystem = \"xfs\"\ncache = {{ members = [\"d2\"], kind = \"writecache\" }}\n",
+                stripe("\"d[0..1]\"", "256KiB")
+            ),
+            &[" writecache ", "data_wcorig: 0 ", "striped 2 512 ", "xfs rw"],
+        ),
+        case(
             "raid0-raid10-lvm",
             format!("layout = \"stripe\"\nmembers = [{nested}]\n"),
             &[

@@ -7,6 +7,7 @@ mod at_work;
 mod attach;
 mod boot_states;
 mod builds;
+mod cached;
 mod cases;
 mod changed;
 #[path = "../common/mod.rs"]

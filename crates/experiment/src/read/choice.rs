@@ -6,7 +6,9 @@ use crate::layouts::{DesignLayout, Over};
 use crate::names;
 use crate::problems::{Problems, Span};
 use ebbtide_model::layout::{Arrangement, LayoutName};
-use ebbtide_model::stack::{Backing, Bitmap, ConsistencyPolicy, EncryptionFormat, Filesystem, Metadata};
+use ebbtide_model::stack::{
+    Backing, Bitmap, CacheKind, CacheMode, ConsistencyPolicy, EncryptionFormat, Filesystem, Metadata,
+};
 use ebbtide_model::sweep::Builds;
 use ebbtide_model::volume::FailureKind;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -68,6 +70,14 @@ impl Words for Bitmap {
 
 impl Words for ConsistencyPolicy {
     const WHAT: &'static str = "consistency policy";
+}
+
+impl Words for CacheKind {
+    const WHAT: &'static str = "kind of cache";
+}
+
+impl Words for CacheMode {
+    const WHAT: &'static str = "mode of a cache";
 }
 
 impl Words for Filesystem {

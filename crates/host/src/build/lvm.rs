@@ -137,6 +137,36 @@ pub(super) fn is_there(runner: &dyn Runner, volume: &str) -> Result<bool, BuildE
     Ok(!find_lv(runner, volume)?.is_empty())
 }
 
+/// What follows a volume's name in that of its cache, as LVM calls it while it is not attached.
+pub(super) const CACHE: &str = "_cache";
+
+/// Types of volumes that have a cache.
+const CACHED: [&str; 2] = ["cache", "writecache"];
+
+/// What sort of cache the logical volume `volume` has, and whether disks of it or of the cache are missing; nothing where it has none.
+pub(super) fn cache_of(runner: &dyn Runner, volume: &str) -> Result<Option<(String, bool)>, BuildError> {
+    let (group, name) = parts(volume);
+    let fields = "lv_name,segtype,lv_health_status";
+    let rows = select(runner, "lvs", fields, &format!("vg_name={group} && lv_name={name}"))?;
+    let read = |mut row: BTreeMap<String, String>| {
+        let kind = row.remove("segtype").filter(|kind| CACHED.contains(&kind.as_str()))?;
+        Some((kind, row.get("lv_health_status").is_some_and(|health| health == "partial")))
+    };
+    Ok(rows.into_iter().find_map(read))
+}
+
+/// Writes to the logical volume `volume` what only its cache has, and removes that; whether there was one, or a part of one that was being
+/// made. One whose disks are missing stays: what it has is not there.
+pub(super) fn uncache(runner: &dyn Runner, volume: &str) -> Result<bool, BuildError> {
+    match cache_of(runner, volume)? {
+        Some((_, true)) => Ok(false),
+        Some((_, false)) => {
+            run(runner, "lvconvert", &["--config", LVM_CONFIG, "--yes", "--uncache", volume]).map(|_| true)
+        }
+        None => remove_lv(runner, &format!("{volume}{CACHE}")),
+    }
+}
+
 /// How the logical volume `volume` differs from what lvcreate makes with `arguments`; nothing where it does not, or is not there.
 pub(super) fn differs(
     runner: &dyn Runner,
@@ -145,9 +175,17 @@ pub(super) fn differs(
 ) -> Result<Option<Differs>, BuildError> {
     let (group, name) = parts(volume);
     let fields = "lv_name,segtype,stripes,stripe_size";
-    let rows = select(runner, "lvs", fields, &format!("vg_name={group} && lv_name={name}"))?;
+    let rows = report(runner, "lvs", fields, &["--all", "--select", &format!("vg_name={group}")])?;
     // What somebody added since are segments after the first.
-    Ok(rows.first().and_then(|row| differs_in(row, arguments)))
+    Ok(rows.iter().find(|row| is_behind(row, name)).and_then(|row| differs_in(row, arguments)))
+}
+
+/// Whether `row` is of the volume `name` itself, and not of the cache in front of it: that takes the name, and what is behind it gets another, in
+/// brackets.
+fn is_behind(row: &BTreeMap<String, String>, name: &str) -> bool {
+    let field = |name: &str| row.get(name).map_or("", String::as_str);
+    let is = field("lv_name").trim_matches(['[', ']']).strip_prefix(name);
+    is.is_some_and(|rest| ["", "_corig", "_wcorig"].contains(&rest)) && !CACHED.contains(&field("segtype"))
 }
 
 /// [`differs`] by a segment of the volume.

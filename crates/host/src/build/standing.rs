@@ -35,6 +35,7 @@ fn stands(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<bool, Buil
         // They stand as long as the logical volume in them does, whose group has the run's name.
         BuildUndo::RemovePv { .. } | BuildUndo::RemoveVg { .. } => true,
         BuildUndo::RemoveLv { volume } => lvm::is_there(runner, volume)?,
+        BuildUndo::Uncache { volume } => lvm::cache_of(runner, volume)?.is_some(),
         BuildUndo::WipeContent { device, label, sequence } => {
             undo::to_wipe(sys, runner, device, label, *sequence).is_ok()
         }

@@ -11,7 +11,17 @@ const PACKAGES: &[(&str, &[&str])] = &[
     (
         "lvm2",
         &[
-            "lvcreate", "lvextend", "lvremove", "lvs", "pvcreate", "pvremove", "pvs", "vgcreate", "vgremove",
+            "lvconvert",
+            "lvcreate",
+            "lvextend",
+            "lvremove",
+            "lvs",
+            "pvcreate",
+            "pvremove",
+            "pvs",
+            "vgcreate",
+            "vgextend",
+            "vgremove",
             "vgs",
         ],
     ),

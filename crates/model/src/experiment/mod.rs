@@ -113,10 +113,16 @@ pub struct Design {
 }
 
 impl Design {
-    /// Indices of the volumes that it takes: the members of its layout, then its swap spaces.
+    /// Indices of the volumes that it takes: the members of its layout, those of its cache, then its swap spaces.
     pub fn volumes(&self) -> Vec<usize> {
         let swap = self.stack.swap.iter().flat_map(|swap| &swap.members);
-        std::iter::once(&self.layout).chain(swap).flat_map(LayoutNode::volumes).collect()
+        self.members().into_iter().chain(swap.flat_map(LayoutNode::volumes)).collect()
+    }
+
+    /// Those that data go to: the members of its layout, then those of its cache.
+    pub fn members(&self) -> Vec<usize> {
+        let cache = self.stack.cache.iter().flat_map(|cache| cache.members.iter().copied());
+        self.layout.volumes().into_iter().chain(cache).collect()
     }
 
     /// Whether this design and `other` can stand on one build, one after the other: the same array, encryption and file system, and no
@@ -153,6 +159,9 @@ impl Design {
             for volume in array.write_mostly.iter_mut().chain(&mut array.elsewhere) {
                 *volume = of(*volume);
             }
+        }
+        for volume in design.stack.cache.iter_mut().flat_map(|cache| &mut cache.members) {
+            *volume = of(*volume);
         }
         design
     }

@@ -70,6 +70,12 @@ impl Keeper<'_> {
             (renewed.record.begun, renewed.record.done) = (0, 0);
         }
         let record = &renewed.record;
+        let lost = self.to_renew_cache(record, destroy)?;
+        if !lost.is_empty() {
+            let steps = lost.iter().map(|words| words.join(" ")).collect();
+            let note = "what follows from that is known only once the array runs again";
+            return Ok(Planned { steps, notes: vec![note.to_owned()], ..Planned::default() });
+        }
         self.check_names(record)?;
         if !without.is_empty() {
             refuse_new(record, self.is_new(record)?, without)?;
@@ -78,7 +84,14 @@ impl Keeper<'_> {
         let Planned { steps, notes, .. } = self.ahead(record, destroy)?;
         let is_made = steps.is_empty();
         let stale = backwards(&renewed.stale).into_iter().filter_map(|(_, step)| step.undo.as_ref());
-        let steps = stale.map(ToString::to_string).chain(steps).collect();
+        // A cache of another kind is attached where the old one still is.
+        let is_changed = |step: &&BuildStep| {
+            matches!(step.undo, Some(BuildUndo::Uncache { .. }))
+                && renewed.stale.iter().any(|old| old.undo == step.undo)
+        };
+        let again = record.desired.build.steps.iter().filter(is_changed).map(|step| step.action.to_string());
+        let again = again.filter(|step| !steps.contains(step)).collect::<Vec<_>>();
+        let steps = stale.map(ToString::to_string).chain(again).chain(steps).collect();
         let mut planned = Planned { steps, notes, ..Planned::default() };
         if is_made && !self.grown(record).is_empty() {
             match self.growth(record) {
@@ -118,6 +131,7 @@ impl Keeper<'_> {
         let is_chosen = self.note_without(&mut record, without)?;
         // Files that an apply has changed which was ended before this.
         let is_open = record.phase != Phase::Applied && !record.is_made_anew() || !stale_parts.is_empty();
+        let renewed_cache = self.renew_cache(&record, destroy)?;
         let is_new = self.is_new(&record)?;
         refuse_new(&record, is_new, without)?;
         self.check_names(&record)?;
@@ -146,6 +160,7 @@ impl Keeper<'_> {
         if changed || is_chosen {
             self.write(&record)?;
         }
+        let left_behind = Applied { steps: left_behind.steps + renewed_cache, ..left_behind };
         let done = self.carry_out(&mut record, left_behind, destroy, is_open);
         drop(lock);
         match done {
@@ -268,6 +283,10 @@ impl Keeper<'_> {
             if !destroys(undo) {
                 if by.does(undo) && now != StepState::Stands {
                     self.can_be_done(undo, &now)?;
+                    if let BuildUndo::Uncache { .. } = undo {
+                        // What was cut off has left a part.
+                        self.put_back_here(undo)?;
+                    }
                     self.act(record, &step)?;
                     count += 1;
                 }

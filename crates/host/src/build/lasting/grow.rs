@@ -45,7 +45,7 @@ impl Keeper<'_> {
     /// layout cannot grow in place.
     pub(super) fn growth(&self, record: &Record) -> Option<Vec<Vec<String>>> {
         let desired = &record.desired;
-        if !can_grow(&desired.layout, self.is_lvm(record)) {
+        if desired.cache.is_some() || !can_grow(&desired.layout, self.is_lvm(record)) {
             return None;
         }
         let mut commands: Vec<Vec<String>> = Vec::new();
@@ -88,8 +88,12 @@ impl Keeper<'_> {
 
     /// Why members that have grown stay as they are used.
     pub(super) fn cannot_grow(&self, record: &Record) -> Vec<String> {
-        let why = "md cannot grow the members of RAID0, linear or nested arrays in place, so that it is left unused; with `backing = \"lvm\"` it could be \
-                   taken up";
+        let why = if record.desired.cache.is_some() {
+            "an array with a cache is not grown in place, so that it is left unused"
+        } else {
+            "md cannot grow the members of RAID0, linear or nested arrays in place, so that it is left unused; with `backing = \"lvm\"` it could be \
+                   taken up"
+        };
         self.grown(record).into_iter().map(|grown| format!("{grown}: {why}")).collect()
     }
 

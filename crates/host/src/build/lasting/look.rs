@@ -132,6 +132,7 @@ impl Keeper<'_> {
             BuildUndo::RemoveLv { volume } => {
                 is(lvm::is_there(runner, volume)? && self.sys.at(&Path::new("/dev").join(volume)).exists())
             }
+            BuildUndo::Uncache { volume } => is(lvm::cache_of(runner, volume)?.is_some()),
             BuildUndo::WipeContent { device, label, .. } => {
                 match (undo::to_wipe(sys, runner, device, label, None), kind_made(&step.action)) {
                     (Ok(found), Some(wanted)) if found.kind != wanted => StepState::Other(format!(
@@ -344,6 +345,11 @@ impl Keeper<'_> {
         drift.extend(untold.map(ReadOnly::told).collect::<Vec<_>>());
         drift.extend(silent);
         drift.extend(self.said_by_md(desired));
+        if !self.lost_cache(record)?.commands.is_empty() {
+            drift.push(
+                "its cache came back blank: `ebb apply` makes that anew, and nothing is lost".to_owned(),
+            );
+        }
         let grown = self.grown(record);
         if !grown.is_empty() && self.growth(record).is_some() {
             drift.extend(grown.iter().map(|grown| format!("{grown}: `ebb apply` takes that up")));
@@ -592,6 +598,7 @@ fn absent(undo: &BuildUndo) -> String {
         }
         BuildUndo::RemoveVg { name } => format!("the volume group {name} is not there"),
         BuildUndo::RemoveLv { volume } => format!("the logical volume {volume} is not active"),
+        BuildUndo::Uncache { volume } => format!("the logical volume {volume} has no cache"),
         BuildUndo::WipeContent { device, .. } => format!(
             "{device} no longer carries what `ebb apply` made on it, nor anything else with a signature"
         ),

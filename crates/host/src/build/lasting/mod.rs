@@ -9,6 +9,7 @@
 mod ahead;
 mod apply;
 mod boot;
+mod cache;
 mod copies;
 mod files;
 mod grow;

@@ -1,10 +1,12 @@
 //! Starting an array that stays from those of its members that are there.
 
+use super::cache::without_cache;
 use super::copies::on_host;
 use super::whose::Other;
 use super::{Failure, Keeper};
 use crate::build::{lvm, mdadm, undo};
 use ebbtide_model::plan::build::{BuildStep, BuildUndo};
+use ebbtide_model::stack::Cache;
 use ebbtide_provision::copies::{Superblock, apart};
 use ebbtide_provision::{Class, Member, Record, can_lose};
 
@@ -82,6 +84,10 @@ impl Keeper<'_> {
             return Ok(());
         }
         let what: Vec<String> = missing.iter().map(|member| self.why_missing(member)).collect();
+        let is_of = |cache: &&Cache| missing.iter().any(|member| cache.members.contains(&member.volume));
+        if let Some(cache) = record.desired.cache.as_ref().filter(is_of) {
+            return Err(without_cache(record, cache, volume, &what.join(", and ")));
+        }
         let works = |volume: usize| missing.iter().all(|member| member.volume != volume);
         let can_lose = can_lose(&record.desired.layout, &works);
         if can_lose.is_none() && missing.iter().all(|member| self.is_there_at(&member.path)) {

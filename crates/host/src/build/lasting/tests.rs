@@ -24,7 +24,7 @@ fn every() -> usize {
     crate::testing::every(4)
 }
 
-const STACKS: [(&str, &str); 5] = [
+const STACKS: [(&str, &str); 6] = [
     (
         "raid0 and XFS",
         "layout = \"stripe\"\nmembers = [\"v[0..3]\"]\nfilesystem = \"xfs\"\nmount_options = \"noatime\"\nreadahead = \"1MiB\"\nscheduler = \"none\"\nqueue_depth = 64",
@@ -41,6 +41,10 @@ const STACKS: [(&str, &str); 5] = [
     (
         "one disk",
         "layout = \"linear\"\nmembers = [\"v0\"]\nfilesystem = \"ext4\"\nscheduler = \"mq-deadline\"",
+    ),
+    (
+        "cached LVM",
+        "layout = \"linear\"\nbacking = \"lvm\"\nmembers = [\"v0\"]\nfilesystem = \"xfs\"\ncache = { members = [\"v1\"], kind = \"cache\", mode = \"writeback\" }",
     ),
 ];
 

@@ -83,7 +83,7 @@ impl Keeper<'_> {
         let unseen =
             if destroy && !is_new { self.start_all(&record, &others, &mut undone)? } else { Vec::new() };
         for (index, step, undo) in undos().filter(|(.., undo)| !uses(undo)) {
-            let carries = kept.iter().any(|above| above.stands_on(undo));
+            let carries = is_below(undo, &kept);
             let other = self.is_of_others(&record, &others, index, destroy && !carries, is_own(index))?;
             if let Some(what) = &other {
                 undone.leave(what);
@@ -93,7 +93,7 @@ impl Keeper<'_> {
                 }
             }
             let is_unseen = unseen.contains(&index);
-            let stays = other.is_some() || destroys(undo) && (is_unseen || carries);
+            let stays = other.is_some() || keeps(undo) && (is_unseen || carries);
             if destroy
                 && destroys(undo)
                 && kept.is_empty()
@@ -271,7 +271,7 @@ impl Keeper<'_> {
                     "is started first: what somebody else has put on it is left, with all that it stands on";
                 planned.notes.push(format!("{} {note}", shown(undo)));
             }
-            let carries = kept.iter().any(|above| above.stands_on(undo)) || of_half.contains(&undo);
+            let carries = is_below(undo, &kept) || of_half.contains(&undo);
             let is_own = was_erased(&record, index);
             let other = match &now {
                 StepState::Other(what) if matches!(undo, BuildUndo::Unmount { .. }) => Some(what.clone()),
@@ -286,7 +286,9 @@ impl Keeper<'_> {
                 Some(note) if planned.notes.contains(&note) => {}
                 Some(note) => planned.notes.push(note),
                 None if goes || now == StepState::Absent && !is_asleep => {}
-                None if destroy && !carries || !destroys(undo) => planned.steps.push(undo.to_string()),
+                None if !(carries && keeps(undo)) && (destroy || !destroys(undo)) => {
+                    planned.steps.push(undo.to_string())
+                }
                 None => planned.steps.extend(resting(undo)),
             }
         }
@@ -339,6 +341,9 @@ impl Keeper<'_> {
         let is_own = |name: &str| {
             record.desired.build.steps.iter().any(|step| match &step.undo {
                 Some(BuildUndo::RemoveLv { volume }) => lvm::parts(volume) == (group, name),
+                Some(BuildUndo::Uncache { volume }) => {
+                    lvm::parts(volume) == (group, name.trim_end_matches(lvm::CACHE))
+                }
                 _ => false,
             })
         };
@@ -494,6 +499,20 @@ fn no_such(name: &str) -> Failure {
 /// Whether it ends a use of what is made: tried before all else.
 fn uses(undo: &BuildUndo) -> bool {
     matches!(undo, BuildUndo::Unmount { .. } | BuildUndo::SwapOff { .. })
+}
+
+/// Whether anything of `kept` stands on what `undo` would take away. What is on a volume is on its cache, too.
+fn is_below(undo: &BuildUndo, kept: &[&BuildUndo]) -> bool {
+    let volume = match undo {
+        BuildUndo::Uncache { volume } => Some(BuildUndo::RemoveLv { volume: volume.clone() }),
+        _ => None,
+    };
+    kept.iter().any(|above| above.stands_on(volume.as_ref().unwrap_or(undo)))
+}
+
+/// Whether what `undo` would take away stays below what is kept.
+fn keeps(undo: &BuildUndo) -> bool {
+    destroys(undo) || matches!(undo, BuildUndo::Uncache { .. })
 }
 
 /// Whether what `undo` would take away is on a device, or shows what is.

@@ -3,7 +3,7 @@
 use super::identity::tag;
 use super::{BuildAction, BuildPlanError, BuildStep, BuildUndo, Planner, QueueAttribute};
 use crate::layout::{Arrangement, ArrayKind, LayoutNode};
-use crate::stack::{ArrayBacking, Backing, Bitmap, ConsistencyPolicy, Metadata, Stack};
+use crate::stack::{ArrayBacking, Backing, Bitmap, CacheKind, ConsistencyPolicy, Metadata, Stack};
 use crate::units::Bytes;
 
 /// What every LVM command is told: no devices file (it may list only the system's own disks, and must not be
@@ -127,7 +127,8 @@ impl Planner<'_> {
             return devices.pop().ok_or(BuildPlanError::NoDevice { volume: 0 });
         }
         if lvm {
-            Ok(self.lvm(number, kind, &devices))
+            let cache = if top { self.cache_devices()? } else { Vec::new() };
+            Ok(self.lvm(number, kind, &devices, &cache))
         } else {
             self.md(number, kind, members, &backing, devices)
         }
@@ -255,10 +256,17 @@ impl Planner<'_> {
         }
     }
 
-    fn lvm(&mut self, number: usize, kind: ArrayKind, devices: &[String]) -> String {
+    /// The devices of the design's cache.
+    fn cache_devices(&self) -> Result<Vec<String>, BuildPlanError> {
+        let volumes = self.design.stack.cache.iter().flat_map(|cache| &cache.members);
+        volumes.map(|volume| self.device_of(*volume)).collect()
+    }
+
+    /// An array of `devices`, with a cache on those of `cache` where there are any.
+    fn lvm(&mut self, number: usize, kind: ArrayKind, devices: &[String], cache: &[String]) -> String {
         let lasting = self.lasting_name(number);
         let config = if lasting.is_some() { LASTING_LVM_CONFIG } else { LVM_CONFIG };
-        for (position, device) in devices.iter().enumerate() {
+        for (position, device) in devices.iter().chain(cache).enumerate() {
             let uuid = self.identity(&format!("pv{number}.{position}")).lvm_uuid();
             let arguments =
                 ["--config", config, "--yes", "--norestorefile", "--uuid", &uuid, device.as_str()];
@@ -280,6 +288,12 @@ impl Planner<'_> {
         if kind.chunk().is_some() {
             let action = BuildAction::EqualPvs { group: group.clone() };
             self.steps.push(BuildStep { action, undo: None });
+        }
+        if !cache.is_empty() {
+            // After the comparison: a cache is no member.
+            let arguments = ["--config", config, "--yes", group.as_str()];
+            let devices = cache.iter().map(String::as_str);
+            self.run("vgextend", &arguments.into_iter().chain(devices).collect::<Vec<_>>(), None);
         }
 
         let count = devices.len();
@@ -324,7 +338,7 @@ impl Planner<'_> {
         // largest first.
         let at_once = if kind == ArrayKind::Linear { count.min(1) } else { count };
         let (first, rest) = devices.split_at(at_once);
-        let extents = if rest.is_empty() { "100%FREE" } else { "100%PVS" };
+        let extents = if rest.is_empty() && cache.is_empty() { "100%FREE" } else { "100%PVS" };
         arguments.extend(["--extents", extents, "--name", "data", &group].map(str::to_owned));
         arguments.extend(first.iter().cloned());
         let volume = format!("{group}/data");
@@ -337,7 +351,32 @@ impl Planner<'_> {
         if must_sync && lasting.is_none() {
             self.steps.push(BuildStep { action: BuildAction::WaitLv { volume: volume.clone() }, undo: None });
         }
+        self.attach_cache(&volume, config, cache);
         format!("/dev/{volume}")
+    }
+
+    /// Puts a cache on the `devices` of its group in front of the logical volume `volume`.
+    fn attach_cache(&mut self, volume: &str, config: &str, devices: &[String]) {
+        let Some(cache) = self.design.stack.cache.as_ref().filter(|_| !devices.is_empty()) else { return };
+        let mut config = config.to_owned();
+        if cache.kind == CacheKind::Cache {
+            // lvconvert takes no mode together with devices.
+            config += &format!(" allocation {{ cache_mode = \"{}\" }}", cache.mode.as_ref());
+        }
+        let mut arguments = vec!["--config", &config, "--yes", "--type", cache.kind.as_ref()];
+        for device in devices {
+            arguments.extend(["--cachedevice", device]);
+        }
+        arguments.push(volume);
+        // What a trial has written goes with the volume: nobody waits until it is on the slow disks.
+        let undo = self.is_lasting().then(|| BuildUndo::Uncache { volume: volume.to_owned() });
+        self.run("lvconvert", &arguments, undo);
+        self.notes.push(format!(
+            "the cache ({}, {}): {}",
+            cache.kind.as_ref(),
+            cache.mode.as_ref(),
+            cache.loss()
+        ));
     }
 }
 

@@ -224,6 +224,11 @@ pub enum BuildUndo {
         /// `VG/LV`.
         volume: String,
     },
+    /// Writes what only the cache of a logical volume has to the volume, and removes the cache.
+    Uncache {
+        /// `VG/LV`.
+        volume: String,
+    },
     /// Erases the signatures of the content with this label, if that is what the device carries.
     WipeContent {
         /// Its node, or a link to it.

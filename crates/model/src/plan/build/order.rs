@@ -20,6 +20,7 @@ impl BuildUndo {
             (Undo::RemoveLv { volume }, Undo::RemoveVg { name }) => {
                 volume.split_once('/').is_some_and(|(group, _)| group == name)
             }
+            (Undo::Uncache { volume }, Undo::RemoveLv { volume: below }) => volume == below,
             (Undo::StopMd { members, .. }, below) => members.iter().any(|member| below.is_on(member)),
             (
                 Undo::WipeContent { device, .. }
@@ -28,7 +29,13 @@ impl BuildUndo {
                 below,
             ) => below.is_on(device),
             (Undo::Unmount { from: Some(from), .. }, below) => below.is_on(&from.device),
-            (Undo::DetachLoop { .. } | Undo::RemoveVg { .. } | Undo::RemoveLv { .. }, _) => false,
+            (
+                Undo::DetachLoop { .. }
+                | Undo::RemoveVg { .. }
+                | Undo::RemoveLv { .. }
+                | Undo::Uncache { .. },
+                _,
+            ) => false,
         }
     }
 
@@ -78,6 +85,8 @@ mod tests {
             uuid: text("u"),
             members: vec![text("/dev/ebb_r/data"), text("/dev/loop2")],
         };
+        let uncache = BuildUndo::Uncache { volume: text("ebb_r/data") };
+        assert!(uncache.stands_on(&lv) && !lv.stands_on(&uncache) && !uncache.stands_on(&vg));
         let close = BuildUndo::CloseCrypt { name: text("ebb_r"), of: None };
         let directory = BuildUndo::RemoveDirectory("/run/ebbtide/r".into());
         let mapper = "/dev/mapper/ebb_r";

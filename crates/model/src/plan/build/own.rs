@@ -77,7 +77,7 @@ impl BuildUndo {
             }
             BuildUndo::RemovePv { uuid, .. } => is_lvm_uuid(uuid),
             BuildUndo::RemoveVg { name } | BuildUndo::CloseCrypt { name, .. } => ours(name),
-            BuildUndo::RemoveLv { volume } => {
+            BuildUndo::RemoveLv { volume } | BuildUndo::Uncache { volume } => {
                 volume.split_once('/').is_some_and(|(group, name)| ours(group) && name == "data")
             }
             BuildUndo::WipeContent { device, label, .. } => is_device(device) && is_label(label),

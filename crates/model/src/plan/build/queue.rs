@@ -30,7 +30,7 @@ impl Planner<'_> {
         &mut self,
         settings: &[(QueueAttribute, Option<String>)],
     ) -> Result<(), BuildPlanError> {
-        for volume in self.design.layout.volumes() {
+        for volume in self.design.members() {
             let device = self.device_of(volume)?;
             for (attribute, value) in settings {
                 if let Some(value) = value {

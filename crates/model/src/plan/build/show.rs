@@ -88,6 +88,7 @@ impl fmt::Display for BuildUndo {
             BuildUndo::RemovePv { device, .. } => write!(f, "pvremove --yes {}", quoted(device)),
             BuildUndo::RemoveVg { name } => write!(f, "vgremove --yes {name}"),
             BuildUndo::RemoveLv { volume } => write!(f, "lvremove --yes {volume}"),
+            BuildUndo::Uncache { volume } => write!(f, "lvconvert --yes --uncache {volume}"),
             BuildUndo::WipeContent { device, label, .. } => {
                 write!(f, "wipefs --all {}  # if its label is {label}", quoted(device))
             }
@@ -132,6 +133,7 @@ impl BuildUndo {
             BuildUndo::RemovePv { .. } => &["pvs", "pvremove"],
             BuildUndo::RemoveVg { .. } => &["vgs", "vgremove"],
             BuildUndo::RemoveLv { .. } => &["lvs", "lvremove"],
+            BuildUndo::Uncache { .. } => &["lvconvert", "lvs", "lvremove"],
             BuildUndo::WipeContent { .. } => &["blkid", "wipefs"],
             BuildUndo::SwapOff { .. } => &["blkid", "swapoff"],
             BuildUndo::CloseCrypt { .. } => &["cryptsetup"],

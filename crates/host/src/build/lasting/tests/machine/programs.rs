@@ -230,11 +230,23 @@ impl Machine {
                     Some(_) => fail("exists already"),
                 }
             }
+            ("vgextend", _) => {
+                let mut disks = self.disks.borrow_mut();
+                let of = disks.get("in:/dev/disk/by-id/vol0").cloned().unwrap_or_default();
+                if disks.insert(format!("in:{last}"), of).is_some() {
+                    return fail("is in the group already");
+                }
+                let count = disks.keys().filter(|key| key.starts_with("in:")).count();
+                disks.insert("pvs:data".into(), count.to_string());
+                (0, String::new())
+            }
             ("vgs", _) => {
                 let there = self.disks.borrow().contains_key("vg:data");
                 rows("vg", there.then(|| "{\"vg_name\":\"data\"}".to_owned()).into_iter().collect())
             }
-            ("vgremove", _) if self.disks.borrow().contains_key("lv:data/data") => fail("contains volumes"),
+            ("vgremove", _) if self.disks.borrow().keys().any(|key| key.starts_with("lv:data/")) => {
+                fail("contains volumes")
+            }
             ("vgremove", _) => {
                 let is_its =
                     |key: &String, value: &String| key.starts_with("in:") && value.starts_with("data ");
@@ -290,14 +302,25 @@ impl Machine {
                 let said = |option: &str| {
                     how.split(' ').skip_while(|word| *word != option).nth(1).unwrap_or("0k").to_owned()
                 };
-                let row = || {
+                let cache = disks.get("cache:data/data");
+                let row = |name: &str| {
                     let stripes = how.matches("/dev/").count();
                     let (kind, size) = (said("--type"), said("--stripesize").replace('k', ".00k"));
+                    let kind = cache.filter(|_| name == "data").cloned().unwrap_or(kind);
                     format!(
-                        "{{\"lv_name\":\"data\",\"lv_uuid\":\"{uuid}\",\"segtype\":\"{kind}\",\"stripes\":\"{stripes}\",\"stripe_size\":\"{size}\"}}"
+                        "{{\"lv_name\":\"{name}\",\"lv_uuid\":\"{uuid}\",\"segtype\":\"{kind}\",\"stripes\":\"{stripes}\",\"stripe_size\":\"{size}\"}}"
                     )
                 };
-                rows("lv", there.then(row).into_iter().collect())
+                let select = option("--select").unwrap_or_default();
+                let names = [
+                    ("data", there),
+                    ("[data_corig]", there && cache.is_some() && words.contains(&"--all")),
+                    ("data_cache", disks.contains_key("lv:data/data_cache")),
+                ];
+                let is_asked =
+                    |name: &str| select.split("lv_name=").nth(1).is_none_or(|wanted| wanted == name);
+                let rows_of = names.into_iter().filter(|(name, there)| *there && is_asked(name));
+                rows("lv", rows_of.map(|(name, _)| row(name)).collect())
             }
             ("lvchange", _) if option("--activate").as_deref() == Some("y") => {
                 self.running.borrow_mut().insert("lv:data/data".into(), "x".into());
@@ -308,11 +331,35 @@ impl Machine {
                 self.running.borrow_mut().remove("lv:data/data");
                 (0, String::new())
             }
+            ("lvconvert", _) if words.contains(&"--uncache") => {
+                match self.disks.borrow_mut().remove("cache:data/data") {
+                    // What was cut off while it was flushed is still there.
+                    Some(kind) if torn => {
+                        drop(self.disks.borrow_mut().insert("cache:data/data".into(), kind))
+                    }
+                    Some(_) => {}
+                    None => return fail("has no cache"),
+                }
+                (0, String::new())
+            }
+            ("lvconvert", _) => {
+                let mut disks = self.disks.borrow_mut();
+                let there = ["cache:data/data", "lv:data/data_cache"];
+                if there.iter().any(|key| disks.contains_key(*key)) || !disks.contains_key("lv:data/data") {
+                    return fail("has a cache, no room for one, or is not there");
+                }
+                disks.insert(there[usize::from(torn)].into(), option("--type").expect("has a type"));
+                (0, String::new())
+            }
+            ("lvremove", _) if last == "data/data_cache" => {
+                self.disks.borrow_mut().remove("lv:data/data_cache");
+                (0, String::new())
+            }
             ("lvremove", _) => {
                 self.running.borrow_mut().remove("lv:data/data");
-                self.disks
-                    .borrow_mut()
-                    .retain(|key, _| !key.contains("data/data") && !key.starts_with("taken:"));
+                self.disks.borrow_mut().retain(|key, _| {
+                    key == "lv:data/data_cache" || !key.contains("data/data") && !key.starts_with("taken:")
+                });
                 (0, String::new())
             }
             ("cryptsetup", "status") => match self.running.borrow().get(&format!("crypt:{last}")) {

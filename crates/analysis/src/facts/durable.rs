@@ -60,11 +60,27 @@ pub fn parts(case: &Case<'_>, trial: &TrialSamples) -> Option<Parts> {
         return None;
     }
     let whole = trial.elapsed.0 as f64 * f64::from(case.workload.numjobs) / ops;
-    let (requests, flushes) = at_disks(trial, case.workload.reads())?;
+    let (requests, flushes) = at_shapes(case, trial).or_else(|| at_disks(trial, case.workload.reads()))?;
     // Requests of one operation may overlap (a journal's and the file's), and others' count too.
     let flush = (flushes / ops).min(whole);
     let write = (requests / ops).min(whole - flush);
     Some(Parts { whole, write, flush })
+}
+
+/// Sums of what requests and flushes took, in nanoseconds, where this tool holds the volumes to shapes that say what a flush takes: the disk
+/// below them is not what anything waits for.
+fn at_shapes(case: &Case<'_>, trial: &TrialSamples) -> Option<(f64, f64)> {
+    let flush = |name: &str| {
+        let shape = case.shape(name).filter(|_| case.slowed_by_tool(name))?;
+        Some(shape.character.flush_latency?.mean())
+    };
+    let each: Option<Vec<f64>> = case.working().map(|member| flush(&member.name)).collect();
+    let slowest = each?.into_iter().reduce(f64::max)?;
+    let (array, syncs) = (&trial.array, trial.execution.syncs.sum() as f64);
+    let requests = (array.read.latency.sum() + array.write.latency.sum()) as f64;
+    // A write with O_SYNC has its flush in it.
+    let within = slowest * array.write.count.ops as f64;
+    Some(if syncs > 0.0 { (requests, syncs) } else { ((requests - within).max(0.0), within) })
 }
 
 /// Share of the time of flushes that they wait behind others: a flush waits for what was written, whoever wrote it; where others always have requests at the disks, for

@@ -288,6 +288,9 @@ fn whose_flushes_they_are_is_told() {
     assert!(shaped(None).ends_with(disk), "{}", shaped(None));
     let own = shaped(Some(Latency::Constant(Nanos::from_millis(2))));
     assert!(!own.contains(disk), "{own}");
+    // Its own requests and flushes are the shape's then, and not what the disk underneath had.
+    let parts = "the device's requests are at most 1.30 ms (39%), its flushes at most 2.00 ms (60%)";
+    assert!(own.contains(parts), "{own}");
     let real = verdicts(&durable(true, &[])).swap_remove(0).sentence;
     assert!(!real.contains(disk), "{real}");
 }

@@ -83,7 +83,7 @@ lose() { fresh; apply $1 >/dev/null; echo kept >/data/file; "$2"; }
 lose cache_through blank; go blank-status ebb status; go blank-dry apply cache_through --dry-run; go blank apply cache_through
 go blank-kept cat /data/file; go blank-kernel dmsetup status data-data; go blank-now ebb status; go blank-again apply cache_through
 # Killed anywhere while that is made good.
-for n in $(seq 0 40); do
+for n in $(seq 0 3 40); do
     lose cache_through blank; EBB_TEST_HALT=$n apply cache_through >/dev/null; [ $? = 137 ] || break
     apply cache_through >/run/again || go killed-$n cat /run/again; [ "$(cat /data/file)" = kept ] || go killed-$n false
 done
@@ -118,9 +118,9 @@ lose cache_writes blank; go writes-status ebb status; go writes apply cache_writ
 fn an_apply_of_a_cache_that_is_killed_goes_on() {
     let script = r#"
 modprobe -a dm-cache dm-cache-smq dm-writecache
-for n in $(seq 0 2 60); do
+for n in $(seq 0 3 60); do
     fresh; EBB_TEST_HALT=$n apply cache_back >/dev/null; [ $? = 137 ] || break
-    [ $((n % 4)) = 0 ] || off
+    [ $((n % 2)) = 0 ] || off
     apply cache_back >/run/again || go killed-$n cat /run/again
     dmsetup status data-data | grep -q ' cache ' || go killed-$n false
     echo kept >/data/file

@@ -95,7 +95,7 @@ pub static RULES: [Rule; 21] = [
         .asks_for(WHAT_SERVES),
     Rule::of(Background, background::judge, background::CHECKS).asks_for(&[InstanceLimit]),
     Rule::of(IdleCopies, idle_copies::judge, idle_copies::CHECKS)
-        .yields_to(&[SharedDevice, Cpu])
+        .yields_to(&[Member, SharedDevice, Cpu])
         .asks_for(&[InstanceLimit]),
     Rule::of(RateLimit, rate_limit::judge, rate_limit::CHECKS)
         .not_at(&[VOLUMES])

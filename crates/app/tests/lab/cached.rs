@@ -4,6 +4,11 @@
 use super::cases::check;
 use super::kept::told;
 
+/// Every so many boundaries one is tried; `EBB_TEST_EVERY=1` asks for all. The made-up machine is killed at each in every run.
+fn every() -> usize {
+    ebbtide_host::testing::every(11)
+}
+
 #[test]
 fn a_cache_is_made_and_flushed_before_it_goes() {
     let script = r#"
@@ -83,16 +88,19 @@ lose() { fresh; apply $1 >/dev/null; echo kept >/data/file; "$2"; }
 lose cache_through blank; go blank-status ebb status; go blank-dry apply cache_through --dry-run; go blank apply cache_through
 go blank-kept cat /data/file; go blank-kernel dmsetup status data-data; go blank-now ebb status; go blank-again apply cache_through
 # Killed anywhere while that is made good.
-for n in $(seq 0 3 40); do
+for n in $(seq 0 EVERY 40); do
     lose cache_through blank; EBB_TEST_HALT=$n apply cache_through >/dev/null; [ $? = 137 ] || break
     apply cache_through >/run/again || go killed-$n cat /run/again; [ "$(cat /data/file)" = kept ] || go killed-$n false
 done
 go killed echo $n
 away() { off; mv /dev/disk/by-id/t-c /run; dd if=/dev/zero of=/dev/ubdc bs=1M 2>/dev/null; }
 lose cache_through away; go away apply cache_through; go away-undone undo; mv /run/t-c /dev/disk/by-id
+# Its mode was changed by hand: what was written last may be on the disk alone.
+fresh; apply cache_through >/dev/null; lvchange -q --yes --cachemode writeback data/data >/dev/null; echo kept >/data/file; blank
+go by_hand apply cache_through; go by_hand-undone undo
 lose cache_writes blank; go writes-status ebb status; go writes apply cache_writes; go writes-undone undo
 "#;
-    let told = told(script);
+    let told = told(&script.replace("EVERY", &every().to_string()));
     check(
         &told,
         &[
@@ -105,6 +113,8 @@ lose cache_writes blank; go writes-status ebb status; go writes apply cache_writ
             ("blank-again", "0", "nothing to do"),
             ("away", "1", "the cache is made anew, and nothing is lost"),
             ("away-undone", "0", "taken away"),
+            ("by_hand", "1", "is not activated"),
+            ("by_hand-undone", "0", "taken away"),
             ("writes-status", "1", "its data cannot be reached"),
             ("writes", "1", "What was written last may be there alone"),
             ("writes-undone", "0", "taken away"),
@@ -118,7 +128,7 @@ lose cache_writes blank; go writes-status ebb status; go writes apply cache_writ
 fn an_apply_of_a_cache_that_is_killed_goes_on() {
     let script = r#"
 modprobe -a dm-cache dm-cache-smq dm-writecache
-for n in $(seq 0 3 60); do
+for n in $(seq 0 EVERY 60); do
     fresh; EBB_TEST_HALT=$n apply cache_back >/dev/null; [ $? = 137 ] || break
     [ $((n % 2)) = 0 ] || off
     apply cache_back >/run/again || go killed-$n cat /run/again
@@ -129,7 +139,7 @@ for n in $(seq 0 3 60); do
 done
 go ended echo $n
 "#;
-    let told = told(script);
+    let told = told(&script.replace("EVERY", &every().to_string()));
     assert!(!told.iter().any(|(case, _)| case.starts_with("killed-")), "{told:?}");
     check(&told, &[("ended", "0", "")]);
 }

@@ -143,14 +143,27 @@ pub(super) const CACHE: &str = "_cache";
 /// Types of volumes that have a cache.
 const CACHED: [&str; 2] = ["cache", "writecache"];
 
-/// What sort of cache the logical volume `volume` has, and whether disks of it or of the cache are missing; nothing where it has none.
-pub(super) fn cache_of(runner: &dyn Runner, volume: &str) -> Result<Option<(String, bool)>, BuildError> {
+/// The cache of a logical volume, as LVM has it now.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FoundCache {
+    /// Whether disks of the volume or of its cache are missing.
+    pub(super) is_partial: bool,
+    /// Whether each write is on the slow disks, too: somebody may have changed that since it was made.
+    pub(super) is_writethrough: bool,
+}
+
+/// The cache of the logical volume `volume`; nothing where it has none.
+pub(super) fn cache_of(runner: &dyn Runner, volume: &str) -> Result<Option<FoundCache>, BuildError> {
     let (group, name) = parts(volume);
-    let fields = "lv_name,segtype,lv_health_status";
+    let fields = "lv_name,segtype,lv_health_status,cache_mode";
     let rows = select(runner, "lvs", fields, &format!("vg_name={group} && lv_name={name}"))?;
-    let read = |mut row: BTreeMap<String, String>| {
-        let kind = row.remove("segtype").filter(|kind| CACHED.contains(&kind.as_str()))?;
-        Some((kind, row.get("lv_health_status").is_some_and(|health| health == "partial")))
+    let read = |row: BTreeMap<String, String>| {
+        let is = |field: &str, value: &str| row.get(field).is_some_and(|found| found == value);
+        let found = FoundCache {
+            is_partial: is("lv_health_status", "partial"),
+            is_writethrough: is("cache_mode", "writethrough"),
+        };
+        CACHED.iter().any(|kind| is("segtype", kind)).then_some(found)
     };
     Ok(rows.into_iter().find_map(read))
 }
@@ -159,8 +172,8 @@ pub(super) fn cache_of(runner: &dyn Runner, volume: &str) -> Result<Option<(Stri
 /// made. One whose disks are missing stays: what it has is not there.
 pub(super) fn uncache(runner: &dyn Runner, volume: &str) -> Result<bool, BuildError> {
     match cache_of(runner, volume)? {
-        Some((_, true)) => Ok(false),
-        Some((_, false)) => {
+        Some(FoundCache { is_partial: true, .. }) => Ok(false),
+        Some(_) => {
             run(runner, "lvconvert", &["--config", LVM_CONFIG, "--yes", "--uncache", volume]).map(|_| true)
         }
         None => remove_lv(runner, &format!("{volume}{CACHE}")),

@@ -82,7 +82,11 @@ impl Keeper<'_> {
                 .collect()
         };
         let mut first = Vec::new();
-        if lvm::cache_of(self.runner, volume)?.is_some() {
+        if let Some(found) = lvm::cache_of(self.runner, volume)? {
+            // Somebody made it hold what the array has not.
+            if !found.is_writethrough {
+                return Ok(LostCache::default());
+            }
             first.push(words("lvconvert", &["--uncache", "--force", volume]));
         }
         if !missing.is_empty() {

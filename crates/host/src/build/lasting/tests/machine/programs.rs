@@ -307,8 +307,9 @@ impl Machine {
                     let stripes = how.matches("/dev/").count();
                     let (kind, size) = (said("--type"), said("--stripesize").replace('k', ".00k"));
                     let kind = cache.filter(|_| name == "data").cloned().unwrap_or(kind);
+                    let mode = if kind == "cache" { "writethrough" } else { "" };
                     format!(
-                        "{{\"lv_name\":\"{name}\",\"lv_uuid\":\"{uuid}\",\"segtype\":\"{kind}\",\"stripes\":\"{stripes}\",\"stripe_size\":\"{size}\"}}"
+                        "{{\"lv_name\":\"{name}\",\"lv_uuid\":\"{uuid}\",\"segtype\":\"{kind}\",\"stripes\":\"{stripes}\",\"stripe_size\":\"{size}\",\"cache_mode\":\"{mode}\"}}"
                     )
                 };
                 let select = option("--select").unwrap_or_default();

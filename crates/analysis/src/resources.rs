@@ -135,7 +135,8 @@ fn utilisation(resource: Resource, case: &Case<'_>, facts: &Facts<'_>) -> Option
         Resource::Others => case.median(|trial| {
             let moved = moved::moved(trial)?;
             let all = moved.moved.total() as f64;
-            (all > 0.0).then(|| moved::beyond(trial, &moved, case.workload) / all)
+            let of_requests = moved::requested_by_others(trial, case.workload).unwrap_or(0.0);
+            (all > 0.0).then(|| (moved::beyond(trial, &moved, case.workload) / all).max(of_requests))
         }),
         Resource::Operations | Resource::Memory | Resource::Copies => None,
     };
@@ -217,7 +218,8 @@ impl Lasting {
     /// What a reader must know beside the figure.
     pub fn in_words(&self) -> String {
         let rate = |rate| self.unit.rate_in_words(rate);
-        format!("{} spends credits: {} now, {} is what lasts", self.who, rate(self.now), rate(self.lasts))
+        let (now, lasts) = (rate(self.now), rate(self.lasts));
+        format!("{} spends credits: {now} in these trials, {lasts} is what lasts", self.who)
     }
 }
 

@@ -31,15 +31,22 @@ checks! {
 }
 
 pub(super) fn judge(case: &Case<'_>, _: &Facts<'_>) -> Judged {
+    // What memory answers waits for the shape, too.
+    let mut working = case.working().peekable();
+    let held = working.peek().is_some() && working.all(|member| case.slowed_by_tool(&member.name));
     let hits = most_hits(case);
     // `/dev/null` and the like store nothing that could be cached.
     let endless = case.meta.inventory.volumes.iter().any(|volume| volume.endless);
     let found = match &hits {
+        _ if held => None,
         Some(hits) => HITS.holds(hits.share()).then(|| answered(case, hits)),
         None if endless => None,
         None => by_residency(case).or_else(|| by_speed(case)),
     };
     found.or_else(|| far_end::verdict(case)).ok_or_else(|| match hits {
+        _ if held => {
+            Absent::because("the volumes are held to shapes, for which what a cache answers waits, too")
+        }
         Some(hits) => {
             let why = "the disks moved what was requested, and nothing shows a cache behind them";
             Absent::because(why).with([HITS.missed(hits.share())])

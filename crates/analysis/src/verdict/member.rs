@@ -15,6 +15,7 @@
 //! witnesses against it: the same one has to be the slowest in nearly all trials, and half of them have to tell that it is slow.
 //! The ladder's short runs with as many or more in flight begin with empty queues: a slow one is the slowest in them too.
 
+use super::volume_limit::at_limit;
 use super::*;
 use crate::facts::{moved, shared};
 use crate::observe::outlier::SAME_WORK_DEVIATIONS;
@@ -252,6 +253,11 @@ fn of_group(case: &Case<'_>, facts: &Facts<'_>, array: Option<&ArrayBelow>) -> J
         let clause = "the load's control group is held to a rate there, not the device";
         sentence.push_str(&format!("; {clause}: {}", held.in_words()));
         figures.push(held.evidence());
+    }
+    let place = case.result.members.iter().position(|member| array.is_none() && member.name == name);
+    if let Some(own) = place.and_then(|place| at_limit(facts, place, name)) {
+        let limit = own.counted.unit().rate_in_words(own.used.limit);
+        sentence.push_str(&format!("; it is at its own limit of {limit}, which the others wait for"));
     }
     let excess = of(|o| (o.share - o.fair) / (1.0 - o.fair));
     Ok(Verdict::new(VerdictKind::Member, sure, excess, sentence, figures))

@@ -102,7 +102,18 @@ pub static RULES: [Rule; 21] = [
         .asks_for(&[Member])
         .left_by(BEHIND_A_LIMIT),
     Rule::of(VolumeLimit, volume_limit::judge, volume_limit::CHECKS)
-        .asks_for(&[QueueLimit, RateLimit, Cpu, InstanceLimit, Member, Background, Readahead])
+        .asks_for(&[
+            QueueLimit,
+            RateLimit,
+            Cpu,
+            InstanceLimit,
+            Member,
+            Background,
+            Readahead,
+            RequestSize,
+            PartialStripe,
+            IdleCopies,
+        ])
         .left_by(BEHIND_A_LIMIT),
     Rule::of(InstanceLimit, instance_limit::judge, instance_limit::CHECKS)
         .left_by(&[PartialStripe, IdleCopies]),

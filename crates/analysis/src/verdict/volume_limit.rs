@@ -67,8 +67,14 @@ fn by_limits(case: &Case<'_>, facts: &Facts<'_>) -> Option<Verdict> {
         (squares > 0.0).then(|| 1.0 / squares)
     }))?;
     let (at_limit, all) = (full.len(), members.len());
+    use VerdictKind::{IdleCopies, PartialStripe, RequestSize};
+    let raise =
+        match [RequestSize, PartialStripe, IdleCopies].iter().any(|kind| facts.asserted(*kind).is_some()) {
+            true => "more or faster volumes would raise this, too",
+            false => "only more or faster volumes would raise this",
+        };
     let sentence = if all == 1 {
-        format!("{name} is at its limit of {rate}: only more or faster volumes would raise this")
+        format!("{name} is at its limit of {rate}: {raise}")
     } else if at_a_time < 1.5 {
         format!(
             "one member works at a time ({at_limit} of {all} in these trials) and is at its limit of {rate}; the others wait: a \
@@ -80,9 +86,7 @@ fn by_limits(case: &Case<'_>, facts: &Facts<'_>) -> Option<Verdict> {
              in their place would raise this"
         )
     } else {
-        format!(
-            "{all} of {all} members are at their limit ({rate} for {name}): only more or faster volumes would raise this"
-        )
+        format!("{all} of {all} members are at their limit ({rate} for {name}): {raise}")
     };
     let what = format!("rate of {name} while it worked, against its limit");
     let figures = vec![USED.figure(met), evidence(what, used.rate, counted.unit(), Some(used.limit))];
@@ -92,14 +96,14 @@ fn by_limits(case: &Case<'_>, facts: &Facts<'_>) -> Option<Verdict> {
 }
 
 /// A member that is at its limit while it works.
-struct AtLimit<'a> {
+pub(super) struct AtLimit<'a> {
     name: &'a str,
-    used: LimitUse,
-    counted: Counted,
+    pub(super) used: LimitUse,
+    pub(super) counted: Counted,
 }
 
 /// The limit that this member meets in most of the stretches in which it works as much as any other does.
-fn at_limit<'a>(facts: &Facts<'_>, index: usize, name: &'a str) -> Option<AtLimit<'a>> {
+pub(super) fn at_limit<'a>(facts: &Facts<'_>, index: usize, name: &'a str) -> Option<AtLimit<'a>> {
     let mut uses: Vec<(LimitUse, Counted)> = Vec::new();
     for stretch in facts.stretches.iter().flatten() {
         let busiest = stretch.iter().map(|m| m.share).fold(0.0, f64::max);

@@ -189,7 +189,7 @@ pub fn told(root: Command) -> Command {
     let list: String = HEADINGS.iter().map(part).collect();
     let template = format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}{list}{{after-help}}");
     let globals: Vec<clap::Id> =
-        Globals::augment_args(Command::new("")).get_arguments().map(|one| one.get_id().clone()).collect();
+        Globals::augment_args(Command::default()).get_arguments().map(|one| one.get_id().clone()).collect();
     let root = root.help_template(template).after_help(MORE).mut_subcommands(ended);
     globals.iter().fold(root, |root, id| root.mut_arg(id, |argument| argument.hide(true)))
 }
@@ -235,7 +235,7 @@ pub fn run(
     match words[..] {
         ["tools"] => views::print(&format!("Tools{}\n", lines(root, TOOLS)))?,
         ["options"] => {
-            let mut alone = Globals::augment_args(Command::new("ebb"))
+            let mut alone = Globals::augment_args(Command::default())
                 .disable_help_flag(true)
                 .max_term_width(100)
                 .help_template("{all-args}{after-help}")

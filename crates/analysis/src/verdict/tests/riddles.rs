@@ -107,7 +107,7 @@ fn an_instance_whose_link_bursts_for_half_an_hour_a_day() {
     let sentence = &result.verdicts[0].sentence;
     assert!(sentence.contains("1.25 GB/s while its credits last; 81.2 MB/s is what lasts"), "{sentence}");
     let lasting = result.lasting.as_ref().expect("it bursts").in_words();
-    assert!(lasting.contains("1.25 GB/s now, 81.2 MB/s is what lasts"), "{lasting}");
+    assert!(lasting.contains("1.25 GB/s in these trials, 81.2 MB/s is what lasts"), "{lasting}");
     assert!(analysis.warnings.iter().any(|warning| warning.kind == WarningKind::AboveLasting));
 }
 

@@ -97,6 +97,11 @@ fn of_layout(layout: &LayoutNode) -> Option<Geometry> {
     all.all(|other| other.as_ref() == Some(&first)).then_some(first)
 }
 
+/// Bytes of data in a whole stripe of a design's parity, if it has some.
+pub(super) fn stripe(layout: &LayoutNode) -> Option<u64> {
+    of_layout(layout)?.stripe()
+}
+
 /// Median over the trials.
 fn usual(traffic: &[Traffic], of: fn(&Traffic) -> f64) -> f64 {
     median(traffic.iter().map(of)).unwrap_or(0.0)

@@ -20,7 +20,7 @@ use crate::facts::rungs::NO_GAIN;
 use crate::facts::served::SERVED_AT_ONCE;
 use crate::facts::standing::{AT_DEVICES, BUSY};
 use crate::facts::usage::{Counted, LimitUse, NEAR, REACHED};
-use ebbtide_model::units::format_latency;
+use ebbtide_model::units::{Bytes, format_latency};
 use ebbtide_model::workload::Access;
 
 checks! {
@@ -45,6 +45,15 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
             why: format!("no limit of a working member is known or reported, and {}", saturated.why),
             ..saturated
         },
+    })
+}
+
+/// Writes of whole stripes give each member the same.
+fn whole_stripes(case: &Case<'_>) -> String {
+    let writes = case.workload.writes() && case.workload.access == Access::Sequential;
+    let stripe = partial_stripe::stripe(&case.design.layout);
+    stripe.filter(|stripe| writes && !case.workload.is_multiple_of(*stripe)).map_or(String::new(), |stripe| {
+        format!(", and so would writes of {} or a multiple of it, aligned to it", Bytes(stripe))
     })
 }
 
@@ -83,7 +92,8 @@ fn by_limits(case: &Case<'_>, facts: &Facts<'_>) -> Option<Verdict> {
     } else if at_limit < all {
         format!(
             "{at_limit} of {all} members are at their limit ({rate} for {name}) and the others wait for them: faster ones \
-             in their place would raise this"
+             in their place would raise this{}",
+            whole_stripes(case)
         )
     } else {
         format!("{all} of {all} members are at their limit ({rate} for {name}): {raise}")

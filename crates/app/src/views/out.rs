@@ -133,18 +133,21 @@ pub fn say(text: &str) {
     let _ = io::stderr().lock().write_all(format!("{}\n", escape(&shortened(text))).as_bytes());
 }
 
-/// Standard error for a library that writes whole lines.
+/// Standard error for a library that writes whole lines. A reader that went away is no error: the library would print that with `eprintln!`,
+/// which panics then.
 #[derive(Debug, Default)]
 pub struct Lines;
 
 impl Write for Lines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        io::stderr().lock().write_all(escape(&shortened(&String::from_utf8_lossy(bytes))).as_bytes())?;
+        let _nobody_reads =
+            io::stderr().lock().write_all(escape(&shortened(&String::from_utf8_lossy(bytes))).as_bytes());
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        io::stderr().flush()
+        let _nobody_reads = io::stderr().flush();
+        Ok(())
     }
 }
 

@@ -49,7 +49,7 @@ fn what_is_planted_where_a_report_is_prepared_is_not_written_through() {
     let mut command = home.ebb("show last --json -o r.json");
     // The name that it once had while it was written: nobody can plant anything at the one that it has now.
     let script =
-        format!("ln -s victim r.json.$$.part; exec {} report last --json -o r.json", super::common::EBB);
+        format!("ln -s victim r.json.$$.part; exec {} show last --json -o r.json", super::common::EBB);
     let output = home.command("sh").args(["-c", &script]).output().unwrap();
     assert_eq!(status(&output), 0, "{output:?}");
     assert_eq!(std::fs::read(home.path("victim")).unwrap(), b"a user's own");
@@ -278,7 +278,7 @@ fn a_report_goes_to_no_file_by_its_descriptor_but_where_the_shell_sends_it() {
     let home = home();
     std::fs::write(home.path("victim"), "a user's own").unwrap();
     let shell = |script: &str| {
-        let script = script.replace("EBB", &format!("{} report --csv -o", super::common::EBB));
+        let script = script.replace("EBB", &format!("{} show --csv -o", super::common::EBB));
         home.command("bash").args(["-c", &script]).output().unwrap()
     };
     for name in ["/proc/self/fd/9", "/dev/fd/9", "/proc/thread-self/fd/9"] {
@@ -306,7 +306,7 @@ fn a_report_goes_to_no_file_by_its_descriptor_but_where_the_shell_sends_it() {
 #[test]
 fn a_pipe_that_nobody_reads_is_told_and_not_waited_for() {
     let home = home();
-    let script = format!("mkfifo p; timeout 60 {} report --csv -o p", super::common::EBB);
+    let script = format!("mkfifo p; timeout 60 {} show --csv -o p", super::common::EBB);
     let output = home.command("sh").args(["-c", &script]).output().unwrap();
     assert_eq!(status(&output), 1, "{output:?}");
     assert!(stderr(&output).contains("nobody reads this pipe"), "{output:?}");

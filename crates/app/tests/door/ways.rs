@@ -194,7 +194,7 @@ pub const WAYS: &[Way] = &[
         command: |home, target| {
             session(home);
             let script =
-                format!("exec {} report --csv -o /proc/self/fd/9 9<{}", super::common::EBB, target.display());
+                format!("exec {} show --csv -o /proc/self/fd/9 9<{}", super::common::EBB, target.display());
             let mut command = home.command("bash");
             command.args(["-c", &script]);
             command

@@ -1,4 +1,4 @@
-//! `ebb experiment` as a program: what it says of good and of bad files.
+//! `ebb check` as a program: what it says of good and of bad files.
 
 mod mistakes;
 

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a file that was closed may count as open: the kernel lets go of a ring's files in the background.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long a file that was closed may count as open: the kernel lets go of a ring's files in the background, on a busy machine after seconds.
+const PATIENCE: Duration = Duration::from_secs(15);
 /// Time between two attempts to remove what is still busy.
 const STEP: Duration = Duration::from_millis(100);
 

@@ -1,5 +1,7 @@
 //! Made-up samples and sessions for tests.
 
+mod normal;
+
 use crate::stop::Decider;
 use ebbtide_model::backend::BackendKind;
 use ebbtide_model::experiment::Experiment;
@@ -8,14 +10,7 @@ use ebbtide_model::samples::{Count, CpuUse, Histogram, Interval, MemberSamples, 
 use ebbtide_model::schedule::{Referee, Schedule, Trial};
 use ebbtide_model::session::{Ending, Outcome, Session, SessionMeta, TrialRecord};
 use ebbtide_model::units::{Nanos, UnixTime};
-use rand_core::RngCore;
-use rand_xoshiro::Xoshiro256PlusPlus;
-
-/// A standard normal variate (Box and Muller).
-pub fn normal(rng: &mut Xoshiro256PlusPlus) -> f64 {
-    let mut uniform = || ((rng.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
-    (-2.0 * uniform().ln()).sqrt() * (2.0 * std::f64::consts::PI * uniform()).cos()
-}
+pub use normal::normal;
 
 /// Bytes of an operation in made-up trials.
 pub const BS: u64 = 4096;

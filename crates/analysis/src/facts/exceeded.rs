@@ -10,8 +10,9 @@ pub const EXCEEDED: f64 = 0.10;
 /// Takes one of the limits.
 type Which = fn(&LimitsExceeded) -> Nanos;
 
-/// Which of two limits, given with their names, devices were above for longer: its name, the share of the measurement, of the device that was longest, the
-/// median over trials, and when that was, as the end of a sentence. Nothing where that was for less than [`EXCEEDED`] of the time, or no device reports them.
+/// Which of two limits, given with their names, devices were above for longer: its name, the share of the measurement, and when that was, as the
+/// end of a sentence. The share is that of the device that was longest, the median over trials. Nothing where that is less than [`EXCEEDED`], or no
+/// device reports them.
 pub fn longest_exceeded(
     case: &Case<'_>,
     limits: [(&'static str, Which); 2],

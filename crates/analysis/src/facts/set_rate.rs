@@ -148,8 +148,8 @@ fn counted(
     }
 }
 
-/// The rate of the trials in operations per second, where it is even, or of the end of one that slowed down in a step; the distance of what was done by
-/// some time from what an even rate would have done, of all; and the figures that show it.
+/// Where the rate of the trials is even: the rate in operations per second, how far it is from even, and the figures that show it. Of a trial that
+/// slowed down in a step its end counts. The distance is that of what was done by some time from what an even rate would have done, of all.
 pub fn over_time(case: &Case<'_>, above: bool) -> Result<(f64, f64, [Evidence; 2]), Absent> {
     let settled = |down: steps::StepDown| Nanos::from_secs_f64(down.seconds).plus(SETTLES);
     let lasting = |trial: &TrialSamples| steps::down(trial, steps::metric_of(case)).map_or(Nanos(0), settled);

@@ -3,13 +3,8 @@
 mod attribution;
 mod between;
 mod factors;
+#[path = "../../src/fixtures/normal.rs"]
+mod normal;
 mod race;
 
-use rand_core::RngCore;
-use rand_xoshiro::Xoshiro256PlusPlus;
-
-/// A standard normal variate (Box and Muller).
-fn normal(rng: &mut Xoshiro256PlusPlus) -> f64 {
-    let mut uniform = || ((rng.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
-    (-2.0 * uniform().ln()).sqrt() * (2.0 * std::f64::consts::PI * uniform()).cos()
-}
+use normal::normal;

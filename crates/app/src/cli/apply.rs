@@ -23,7 +23,7 @@ use strum::VariantNames;
 
 /// Build a design to stay, also over reboots
 ///
-/// Build a design for good: the arrays, the file system, the mount, the tunables, and what brings them back at boot.
+/// The arrays, the file system, the mount, the tunables, and what brings them back at boot.
 ///
 /// Run again it changes nothing, or mends what is not as it was. `ebb status` says how it is, `ebb undo` takes it away.
 /// Exit status: 0 all is as it should be or on its way there, 1 failed, refused, or a member or host is missing, 2 wrong usage.

@@ -33,7 +33,7 @@ const HOLD_MAX_S: u64 = 24 * 3600;
 
 /// Attach a volume of another host
 ///
-/// Attach a volume of another host: through SSH, where nothing but SSH and sudo is needed there, or directly; encrypted here on request.
+/// Through SSH, where nothing but SSH and sudo is needed there, or directly; encrypted here on request.
 ///
 /// `ebb attach ada@store1:/dev/vdb --encrypt key --header-backup header --mount /backup` has `ebb` on store1 export the device to this
 /// host alone, on its loopback; carries the blocks through one SSH connection, which is made again whenever it is lost; encrypts what is

@@ -18,7 +18,7 @@ const SCHEMA: &str = "ebbtide.catalog/1";
 
 /// Look up cloud volume and instance types
 ///
-/// Look up cloud volume and instance types, with figures, periods and sources.
+/// With figures, periods and sources.
 #[derive(Debug, Args)]
 pub struct CatalogArgs {
     #[command(subcommand)]

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// Remove what killed runs left behind
 ///
-/// Remove what killed runs left behind, as recorded in their journals.
+/// As recorded in their journals.
 #[derive(Debug, Args)]
 pub struct CleanupArgs {
     /// List it, and touch nothing

@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicBool;
 
 /// Give a device or file to one other host
 ///
-/// Give a device or a file to one other host, over NVMe/TCP or iSCSI; `ebb status` lists such exports.
+/// Over NVMe/TCP or iSCSI; `ebb status` lists such exports.
 ///
 /// Nothing is written, but the other host may write from then on: what is in use is refused, and a device that carries anything has to
 /// be named below /dev/disk/by-id. It listens on loopback unless --listen says otherwise, for `ebb attach` to come through SSH. Neither protocol encrypts.

@@ -7,133 +7,168 @@ use clap::builder::styling::Styles;
 use clap::{Args, Command};
 use std::process::ExitCode;
 
+/// A command with three lines that people type.
+type Typed = (&'static str, [&'static str; 3]);
+
 /// The commands under their headings; those that have none are tools, or hidden.
-const HEADINGS: &[(&str, &[&str])] = &[
-    ("Choose", &["plan", "catalog", "layout"]),
-    ("Measure", &["check", "run", "bench", "profile", "fio", "volumes", "watch"]),
-    ("Read", &["list", "show", "compare", "blame", "import", "serve"]),
-    ("Keep", &["apply", "status", "undo", "cleanup", "attach", "export", "user-data"]),
-    ("Over time", &["monitor", "limit"]),
+const HEADINGS: &[(&str, &[Typed])] = &[
+    (
+        "Choose",
+        &[
+            (
+                "plan",
+                [
+                    "ebb plan experiments/needs/postgres.toml",
+                    "ebb plan experiments/needs/postgres.toml --plans 3 --json",
+                    "ebb plan --table --instance m6i.* --volume aws:gp3 --volumes 4",
+                ],
+            ),
+            (
+                "catalog",
+                ["ebb catalog list volumes", "ebb catalog show aws:gp3", "ebb catalog show m6i.large"],
+            ),
+            (
+                "layout",
+                [
+                    "ebb layout compare --members 4 --member-size 1TiB",
+                    "ebb layout where --layout raid5 --members 4 --member-size 1GiB --offset 1MiB",
+                    "ebb layout where --file experiments/first-run.toml --design stripe-8 --offset 1MiB",
+                ],
+            ),
+        ],
+    ),
+    (
+        "Measure",
+        &[
+            (
+                "check",
+                [
+                    "ebb check experiments/first-run.toml",
+                    "ebb check experiments/first-run.toml experiments/eight-gp3.toml --json",
+                    "ebb check --schema",
+                ],
+            ),
+            (
+                "run",
+                [
+                    "ebb run experiments/first-run.toml -o report.html",
+                    "ebb run experiments/eight-gp3.toml --on sim",
+                    "ebb run experiments/first-run.toml --dry-run",
+                ],
+            ),
+            (
+                "bench",
+                [
+                    "ebb bench /var/tmp/file --size 1g --rw randread --bs 8k --iodepth 32",
+                    "ebb bench /dev/nvme1n1 --rw read --bs 128k --iodepth 16 --runtime 30s",
+                    "ebb bench --file experiments/first-run.toml --design stripe-8 --rw write --fsync 1",
+                ],
+            ),
+            (
+                "profile",
+                ["ebb profile list", "ebb profile show database", "ebb profile run database /mnt/data"],
+            ),
+            (
+                "fio",
+                [
+                    "ebb fio jobs.fio --dry-run",
+                    "ebb fio jobs.fio /mnt/data",
+                    "ebb fio jobs.fio --runtime 30s --json",
+                ],
+            ),
+            ("volumes", ["ebb volumes", "ebb volumes /dev/nvme1n1 --wide", "ebb volumes --json"]),
+            ("watch", ["ebb watch", "ebb watch /mnt/data --interval 5s -n 12", "ebb watch --log iostat.txt"]),
+        ],
+    ),
+    (
+        "Read",
+        &[
+            ("list", ["ebb list", "ebb list --json", "ebb list --store other.sqlite"]),
+            ("show", ["ebb show", "ebb show last --why", "ebb show last -o report.html"]),
+            (
+                "compare",
+                [
+                    "ebb compare 20261123-151421 last",
+                    "ebb compare last:stripe-4 last:raid10-4 --metric lat_p99",
+                    "ebb compare 20261123-151421 last --threshold 10% --html compared.html",
+                ],
+            ),
+            (
+                "blame",
+                [
+                    "ebb blame experiments/eight-gp3.toml --on sim --dry-run",
+                    "ebb blame 20261123-151421 20261124-090210 last",
+                    "ebb blame last /mnt/other/store.sqlite:last --margin 10%",
+                ],
+            ),
+            (
+                "import",
+                ["ebb import fio.json", "ebb import bonnie.csv fio.json", "ebb import fio.json --json"],
+            ),
+            (
+                "serve",
+                ["ebb serve", "ebb serve --listen 127.0.0.1:0", "ebb serve --listen /run/user/1000/ebb.sock"],
+            ),
+        ],
+    ),
+    (
+        "Keep",
+        &[
+            (
+                "apply",
+                [
+                    "ebb apply best.toml --mount /data --dry-run",
+                    "ebb apply best.toml --mount /data",
+                    "ebb apply best.toml --members instance-store --mount /scratch",
+                ],
+            ),
+            ("status", ["ebb status", "ebb status data", "ebb status --openmetrics"]),
+            ("undo", ["ebb undo data --dry-run", "ebb undo data", "ebb undo monitor"]),
+            ("cleanup", ["ebb cleanup --dry-run", "ebb cleanup", "ebb cleanup --json"]),
+            (
+                "attach",
+                [
+                    "ebb attach backup@store:/dev/vdb --encrypt ask --mount /backup",
+                    "ebb attach store:/dev/vdb --name vault --dry-run",
+                    "ebb attach nvme-tcp://10.0.0.7/nqn.2014-08.org.example:vdb --secret secret",
+                ],
+            ),
+            (
+                "export",
+                [
+                    "ebb export /dev/vdb --client iqn.2004-10.org.example:db --transport iscsi --secret secret --dry-run",
+                    "ebb export disk.img --client nqn.2014-08.org.example:db --secret secret",
+                    "ebb export /dev/vdb --client nqn.2014-08.org.example:db --secret secret --persistent",
+                ],
+            ),
+            (
+                "user-data",
+                [
+                    "ebb user-data best.toml --members instance-store --mount /data",
+                    "ebb user-data best.toml --members ebs --ebb installed",
+                    "ebb user-data best.toml --members ebs --format script",
+                ],
+            ),
+        ],
+    ),
+    (
+        "Over time",
+        &[
+            ("monitor", ["ebb monitor run", "ebb monitor install --every 15min", "ebb monitor changes"]),
+            (
+                "limit",
+                [
+                    "ebb limit --write 20MB/s -- pg_dump -f dump.sql mine",
+                    "ebb limit --read 50MB/s --net 10MB/s -- rsync -a /data backup:",
+                    "ebb limit --read 20MB/s --pid 4711",
+                ],
+            ),
+        ],
+    ),
 ];
 
 /// What is needed rarely.
 const TOOLS: &[&str] = &["lab", "verify", "self-test", "completions", "man"];
-
-/// What people type, by command.
-const EXAMPLES: &[(&str, [&str; 3])] = &[
-    (
-        "plan",
-        [
-            "ebb plan experiments/needs/postgres.toml",
-            "ebb plan experiments/needs/postgres.toml --plans 3 --json",
-            "ebb plan --table --instance m6i.* --volume aws:gp3 --volumes 4",
-        ],
-    ),
-    ("catalog", ["ebb catalog list volumes", "ebb catalog show aws:gp3", "ebb catalog show m6i.large"]),
-    (
-        "layout",
-        [
-            "ebb layout compare --members 4 --member-size 1TiB",
-            "ebb layout where --layout raid5 --members 4 --member-size 1GiB --offset 1MiB",
-            "ebb layout where --file experiments/first-run.toml --design stripe-8 --offset 1MiB",
-        ],
-    ),
-    (
-        "check",
-        [
-            "ebb check experiments/first-run.toml",
-            "ebb check experiments/first-run.toml experiments/eight-gp3.toml --json",
-            "ebb check --schema",
-        ],
-    ),
-    (
-        "run",
-        [
-            "ebb run experiments/first-run.toml -o report.html",
-            "ebb run experiments/eight-gp3.toml --on sim",
-            "ebb run experiments/first-run.toml --dry-run",
-        ],
-    ),
-    (
-        "bench",
-        [
-            "ebb bench /var/tmp/file --size 1g --rw randread --bs 8k --iodepth 32",
-            "ebb bench /dev/nvme1n1 --rw read --bs 128k --iodepth 16 --runtime 30s",
-            "ebb bench --file experiments/first-run.toml --design stripe-8 --rw write --fsync 1",
-        ],
-    ),
-    ("profile", ["ebb profile list", "ebb profile show database", "ebb profile run database /mnt/data"]),
-    (
-        "fio",
-        ["ebb fio jobs.fio --dry-run", "ebb fio jobs.fio /mnt/data", "ebb fio jobs.fio --runtime 30s --json"],
-    ),
-    ("volumes", ["ebb volumes", "ebb volumes /dev/nvme1n1 --wide", "ebb volumes --json"]),
-    ("watch", ["ebb watch", "ebb watch /mnt/data --interval 5s -n 12", "ebb watch --log iostat.txt"]),
-    ("list", ["ebb list", "ebb list --json", "ebb list --store other.sqlite"]),
-    ("show", ["ebb show", "ebb show last --why", "ebb show last -o report.html"]),
-    (
-        "compare",
-        [
-            "ebb compare 20261123-151421 last",
-            "ebb compare last:stripe-4 last:raid10-4 --metric lat_p99",
-            "ebb compare 20261123-151421 last --threshold 10% --html compared.html",
-        ],
-    ),
-    (
-        "blame",
-        [
-            "ebb blame experiments/eight-gp3.toml --on sim --dry-run",
-            "ebb blame 20261123-151421 20261124-090210 last",
-            "ebb blame last /mnt/other/store.sqlite:last --margin 10%",
-        ],
-    ),
-    ("import", ["ebb import fio.json", "ebb import bonnie.csv fio.json", "ebb import fio.json --json"]),
-    ("serve", ["ebb serve", "ebb serve --listen 127.0.0.1:0", "ebb serve --listen /run/user/1000/ebb.sock"]),
-    (
-        "apply",
-        [
-            "ebb apply best.toml --mount /data --dry-run",
-            "ebb apply best.toml --mount /data",
-            "ebb apply best.toml --members instance-store --mount /scratch",
-        ],
-    ),
-    ("status", ["ebb status", "ebb status data", "ebb status --openmetrics"]),
-    ("undo", ["ebb undo data --dry-run", "ebb undo data", "ebb undo monitor"]),
-    ("cleanup", ["ebb cleanup --dry-run", "ebb cleanup", "ebb cleanup --json"]),
-    (
-        "attach",
-        [
-            "ebb attach backup@store:/dev/vdb --encrypt ask --mount /backup",
-            "ebb attach store:/dev/vdb --name vault --dry-run",
-            "ebb attach nvme-tcp://10.0.0.7/nqn.2014-08.org.example:vdb --secret secret",
-        ],
-    ),
-    (
-        "export",
-        [
-            "ebb export /dev/vdb --client iqn.2004-10.org.example:db --transport iscsi --secret secret --dry-run",
-            "ebb export disk.img --client nqn.2014-08.org.example:db --secret secret",
-            "ebb export /dev/vdb --client nqn.2014-08.org.example:db --secret secret --persistent",
-        ],
-    ),
-    (
-        "user-data",
-        [
-            "ebb user-data best.toml --members instance-store --mount /data",
-            "ebb user-data best.toml --members ebs --ebb installed",
-            "ebb user-data best.toml --members ebs --format script",
-        ],
-    ),
-    ("monitor", ["ebb monitor run", "ebb monitor install --every 15min", "ebb monitor changes"]),
-    (
-        "limit",
-        [
-            "ebb limit --write 20MB/s -- pg_dump -f dump.sql mine",
-            "ebb limit --read 50MB/s --net 10MB/s -- rsync -a /data backup:",
-            "ebb limit --read 20MB/s --pid 4711",
-        ],
-    ),
-];
 
 /// Options of `ebb bench` that its short help has.
 const OFTEN: [&str; 12] = [
@@ -184,27 +219,36 @@ pub struct HelpArgs {
 /// `root` with what its help and that of each command shows.
 pub fn told(root: Command) -> Command {
     let style = *Styles::styled().get_header();
-    let part =
-        |(heading, names): &(&str, &[&str])| format!("\n\n{style}{heading}{style:#}{}", lines(&root, names));
+    let part = |(heading, commands): &(&str, &[Typed])| {
+        let names = commands.iter().map(|(name, _)| *name);
+        format!("\n\n{style}{heading}{style:#}{}", lines(&root, names))
+    };
     let list: String = HEADINGS.iter().map(part).collect();
     let template = format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}{list}{{after-help}}");
     let globals: Vec<clap::Id> =
         Globals::augment_args(Command::default()).get_arguments().map(|one| one.get_id().clone()).collect();
-    let root = root.help_template(template).after_help(MORE).mut_subcommands(ended);
+    let root = root.help_template(template).after_help(MORE).mut_subcommands(explained);
     globals.iter().fold(root, |root, id| root.mut_arg(id, |argument| argument.hide(true)))
 }
 
-/// `command`, and all below it, with a word on the options that it does not list; with examples, where it has some.
-fn ended(command: Command) -> Command {
-    let before = command.get_after_help().map(|text| format!("{}\n\n", text.ansi())).unwrap_or_default();
-    let is_long = command.get_name() == "bench";
-    let short = if is_long { "`ebb bench --help` has all options.\n" } else { "" };
-    let own = EXAMPLES.iter().find(|(name, _)| *name == command.get_name());
+/// A command of the first screen with its examples, and with a word on the options that it does not list.
+fn explained(command: Command) -> Command {
+    let name = command.get_name();
+    let own = HEADINGS.iter().flat_map(|(_, commands)| *commands).find(|(known, _)| *known == name);
     let examples = own.map(|(_, lines)| format!("Examples:\n    {}\n\n", lines.join("\n    ")));
-    let long = before.clone() + &examples.unwrap_or_default() + OF_EVERY_COMMAND;
-    let command = command.after_help(before + short + OF_EVERY_COMMAND).after_long_help(long);
-    let command = if is_long { command.mut_args(rarely) } else { command };
-    command.mut_subcommands(ended)
+    match name {
+        "bench" => ended(command, "`ebb bench --help` has all options.\n", examples).mut_args(rarely),
+        _ => ended(command, "", examples),
+    }
+}
+
+/// `command`, and all below it, with a word on the options that it does not list; with what only the short and only the long help say before.
+fn ended(command: Command, short: &str, long: Option<String>) -> Command {
+    let before = command.get_after_help().map(|text| format!("{}\n\n", text.ansi())).unwrap_or_default();
+    command
+        .after_help(format!("{before}{short}{OF_EVERY_COMMAND}"))
+        .after_long_help(format!("{before}{}{OF_EVERY_COMMAND}", long.unwrap_or_default()))
+        .mut_subcommands(|below| ended(below, "", None))
 }
 
 /// An option of `ebb bench`, which only the long help has where few need it.
@@ -214,12 +258,12 @@ fn rarely(option: clap::Arg) -> clap::Arg {
 }
 
 /// A line for each of `names`.
-fn lines(root: &Command, names: &[&str]) -> String {
-    let line = |name: &&str| {
+fn lines<'a>(root: &Command, names: impl Iterator<Item = &'a str>) -> String {
+    let line = |name: &str| {
         let about = root.find_subcommand(name).and_then(Command::get_about);
         format!("\n  {name:<11}  {}", about.map(|about| about.ansi().to_string()).unwrap_or_default())
     };
-    names.iter().map(line).collect()
+    names.map(line).collect()
 }
 
 /// Runs `ebb help`; `root` is the command line without what [`told`] does, and `ask` parses one as `main` does.
@@ -233,7 +277,7 @@ pub fn run(
 ) -> Result<ExitCode, CliError> {
     let words: Vec<&str> = args.words.iter().map(String::as_str).collect();
     match words[..] {
-        ["tools"] => views::print(&format!("Tools{}\n", lines(root, TOOLS)))?,
+        ["tools"] => views::print(&format!("Tools{}\n", lines(root, TOOLS.iter().copied())))?,
         ["options"] => {
             let mut alone = Globals::augment_args(Command::default())
                 .disable_help_flag(true)
@@ -259,7 +303,8 @@ mod tests {
     #[test]
     fn each_command_stands_under_one_heading_with_a_line_of_ten_words() {
         let root = crate::cli::Cli::command();
-        let listed: Vec<&str> = HEADINGS.iter().flat_map(|(_, names)| *names).chain(TOOLS).copied().collect();
+        let shown = HEADINGS.iter().flat_map(|(_, commands)| commands.iter().map(|(name, _)| *name));
+        let listed: Vec<&str> = shown.chain(TOOLS.iter().copied()).collect();
         let visible: Vec<&Command> = root.get_subcommands().filter(|one| !one.is_hide_set()).collect();
         for one in &visible {
             let name = one.get_name();
@@ -268,7 +313,16 @@ mod tests {
             assert!(about.split_whitespace().count() <= 10, "{name}: {about}");
         }
         assert_eq!(listed.len(), visible.len());
-        assert!(HEADINGS.iter().flat_map(|(_, names)| *names).eq(EXAMPLES.iter().map(|(name, _)| name)));
+        let told = told(root.clone());
+        for (name, below, is_said) in [("monitor", None, true), ("monitor", Some("run"), false)] {
+            let one = told.find_subcommand(name).expect("is one");
+            let one = below.map_or(one, |below| one.find_subcommand(below).expect("is one"));
+            assert_eq!(
+                one.clone().render_long_help().to_string().contains("Examples:"),
+                is_said,
+                "{below:?}"
+            );
+        }
         assert!(listed.len() - TOOLS.len() <= 26);
     }
 

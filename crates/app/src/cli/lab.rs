@@ -26,7 +26,7 @@ use std::time::Duration;
 
 /// Run guests with real arrays and throttled disks
 ///
-/// QEMU guests with a Debian kernel and throttled disks: real arrays without spare disks or root.
+/// QEMU guests with a Debian kernel: real arrays without spare disks or root.
 #[derive(Debug, Args)]
 pub struct LabArgs {
     #[command(subcommand)]

@@ -18,7 +18,7 @@ const MISSING: u8 = 127;
 
 /// Hold a program to a rate of I/O or traffic
 ///
-/// Hold a program, with all that it starts, to a rate of reading, writing or network traffic.
+/// With all that it starts, to a rate of reading, writing or network traffic.
 ///
 /// `ebb limit --write 50MB -- tar xf backup.tar` runs a command, `ebb limit --read 20M --pid 4711` holds a program that runs already
 /// until it ends or Ctrl-C. Rates are per second; bytes are those that reach or leave storage, those to write when they enter the page

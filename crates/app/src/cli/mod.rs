@@ -143,10 +143,12 @@ pub fn main() -> ExitCode {
     })
 }
 
-/// What `line` asks for.
+/// What `line` asks for. What help shows is put together only where it is shown, or the line is wrong.
 fn parsed(line: &[OsString]) -> Result<Cli, clap::Error> {
-    let matches = help::told(Cli::command()).try_get_matches_from(line)?;
-    Cli::from_arg_matches(&matches)
+    Cli::try_parse_from(line).or_else(|_| {
+        let matches = help::told(Cli::command()).try_get_matches_from(line)?;
+        Cli::from_arg_matches(&matches)
+    })
 }
 
 /// The help that `line` asks for, which ends with `--help`, or why there is none.

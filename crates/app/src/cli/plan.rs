@@ -30,7 +30,7 @@ const TABLE_SCHEMA: &str = "ebbtide.plan-table/1";
 
 /// Plan volumes from a need: ranked designs with prices
 ///
-/// Plan volumes that are not bought yet: from a need to ranked designs, with prices and what they will do.
+/// Of volumes that are not bought yet, with what they will do.
 ///
 /// Exit status: 0 there is a design, 2 wrong usage, 3 no design does what is needed (the nearest are named).
 #[derive(Debug, Args)]

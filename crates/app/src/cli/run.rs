@@ -32,7 +32,7 @@ use std::process::ExitCode;
 
 /// Measure candidate arrays in turn and say what limits each
 ///
-/// Run an experiment: build its designs, measure them in turn, compare them, say what limits each.
+/// Builds the designs of an experiment, measures them, compares them.
 ///
 /// Exit status: 0 the answer is there, 1 failed, 2 wrong usage, 3 it ran but the answer is inconclusive,
 /// 130 interrupted (finished trials are kept).

@@ -18,8 +18,8 @@ pub struct ShowArgs {
     /// Session id, the beginning of one, or `last`
     #[arg(default_value = "last")]
     session: String,
-    /// File to write, in the format of its extension (.html, .json, .csv, .txt; .toml: the best design of a sweep, as an experiment) unless an option says otherwise; `-` is
-    /// standard output [default: text on standard output]
+    /// File to write, in the format of its extension unless an option says otherwise: .html, .json, .csv, .txt. With .toml, the best design of a
+    /// sweep as an experiment. `-` is standard output [default: text on standard output]
     #[arg(long, short, value_name = "FILE", conflicts_with_all = ["why", "experiment"])]
     output: Option<PathBuf>,
     /// With --why: only this design

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 /// Show the state of all that was made to stay
 ///
-/// Show the state of all that was made to stay: arrays, attached volumes, exports, the monitor.
+/// Arrays, attached volumes, exports, the monitor.
 ///
 /// Of an array: members, remaining redundancy, resync, errors, what has drifted. Of an attached volume: its connection. Of an export: whether
 /// another host can reach it and does.

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 /// Take away what was made to stay
 ///
-/// Take away what `ebb apply`, `ebb attach`, `ebb export` or `ebb monitor install` made; what is on volumes stays.
+/// What `ebb apply`, `ebb attach`, `ebb export` or `ebb monitor install` made; what is on volumes stays.
 ///
 /// Of an array: the mount, its lines in the host's files, the array that runs. Of an attached volume: the mount, the mapping, the session, the
 /// export on the other host, the SSH connection. What the monitor has measured stays.

@@ -15,7 +15,7 @@ use strum::VariantNames;
 
 /// Print what makes a design at a machine's first boot
 ///
-/// Print what makes a design at a machine's first boot: user data for cloud-init, or a shell script.
+/// As user data for cloud-init, or as a shell script.
 ///
 /// The array is made once, of exactly as many blank disks as the design has. From then on the machine's own files bring it back. A
 /// disk that carries anything is never written: then nothing is made, the log says why, and the machine boots all the same.

@@ -25,7 +25,7 @@ const MOST_SHOWN: usize = 20;
 
 /// Verify that acknowledged writes are there and whole
 ///
-/// Verify that every acknowledged write of `ebb bench --verify` is there, and none is torn.
+/// Every acknowledged write of `ebb bench --verify` is there, and none is torn.
 ///
 /// Reads every copy of every block whose write the ledger records as acknowledged, for example after a crash, a
 /// failover or a rebuild. Nothing is written.

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 /// Show block devices, what is on them, which are free
 ///
-/// Show block devices: what they are, what is on them, which are free, their known limits, and advice.
+/// Also their known limits, and advice.
 ///
 /// Changes nothing and needs no privileges. As root it also identifies the content of devices that udev does not know,
 /// and reads the health of NVMe drives.

@@ -53,7 +53,7 @@ fn unclear(rungs: &Rungs<'_>, more: &MoreInFlight<'_>) -> Absent {
 /// does not show.
 ///
 /// Derivation. A linear array of two disks of different size gives one of them more of the random operations, and all that go one after
-/// the other; the array then gets through what that one does, divided by its share, while the other has time to spare. Nearly all operations
+/// the other; the array then gets through what that one does, divided by its share, and the other has time to spare. Nearly all operations
 /// in flight are at it (Little's law), it is busy all the time and its siblings are not. That it is given more tells it from a slow one,
 /// which has as much to do as its siblings, and from equals at their limit, at which the queue stays with one for a turn.
 fn by_hot(case: &Case<'_>, facts: &Facts<'_>) -> Option<Judged> {

@@ -1,5 +1,6 @@
 //! From a session to what may be said of it.
 
+use super::best::{self, ByRound, Standing};
 use super::compare::{self, Margins, Ratio};
 use super::conditions::{self, Conditioned};
 use super::estimate::{estimate, lag1_autocorrelation, least_trials};
@@ -12,6 +13,7 @@ use super::{
     AaPair, Analysis, Comparison, Conclusion, DesignResult, TrialSummary, VerdictKind, Warning, WarningKind,
     below, factors, members, race, verdict,
 };
+use ebbtide_model::experiment::Experiment;
 use ebbtide_model::metric::Metric;
 use ebbtide_model::samples::TrialSamples;
 use ebbtide_model::schedule::Role;
@@ -140,6 +142,11 @@ pub fn together(session: &Session, mut parts: Vec<OfDesign>) -> Analysis {
             }
         }
     }
+    if experiment.sweep.is_none() {
+        let standings =
+            (0..experiment.workloads.len()).filter_map(|workload| standing(experiment, workload, &parts));
+        analysis.standings = standings.collect();
+    }
     if let Some(control) = control {
         for workload in 0..experiment.workloads.len() {
             control_with_itself(session, control, workload, &mut analysis);
@@ -149,6 +156,20 @@ pub fn together(session: &Session, mut parts: Vec<OfDesign>) -> Analysis {
     analysis.results = parts.into_iter().flat_map(|part| part.results).collect();
     warn(session, dependent, &mut analysis);
     analysis
+}
+
+/// How the designs stand under a workload, by its own metric.
+fn standing(experiment: &Experiment, workload: usize, parts: &[OfDesign]) -> Option<Standing> {
+    let metric = primary(&experiment.answer, experiment.workloads.get(workload)?);
+    let mut values = vec![ByRound::new(); experiment.designs.len()];
+    for part in parts {
+        let ran = part.under(workload, Role::Candidate);
+        let ran = ran.filter_map(|one| Some((one.trial.round, one.value(metric)?)));
+        if let Some(of_design) = values.get_mut(part.design) {
+            of_design.extend(ran);
+        }
+    }
+    best::standing(experiment, workload, &values.iter().collect::<Vec<_>>())
 }
 
 /// What is asked of the design by the workload.

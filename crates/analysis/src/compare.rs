@@ -48,8 +48,13 @@ pub struct Margins {
 impl Margins {
     /// The margins that `answer` asks for.
     pub fn of(answer: &Answer) -> Margins {
-        let equivalence = EQUIVALENCE * answer.precision.max(answer.indifference);
-        Margins { indifference: libm::log1p(answer.indifference), equivalence: libm::log1p(equivalence) }
+        Margins::new(answer.indifference, answer.precision)
+    }
+
+    /// The margins of this indifference and this precision, both as shares of 1.
+    pub fn new(indifference: f64, precision: f64) -> Margins {
+        let equivalence = EQUIVALENCE * precision.max(indifference);
+        Margins { indifference: libm::log1p(indifference), equivalence: libm::log1p(equivalence) }
     }
 
     /// What `ratio` allows to say about `metric`.
@@ -77,6 +82,16 @@ impl Margins {
         let Some((low, high)) = logs_of(ratio) else { return false };
         let width = high - low;
         width <= widest * (self.equivalence - self.indifference) || low.max(-high) > self.indifference + width
+    }
+
+    /// About how many rounds would tell on which side of the margins `ratio` lies, if it stays where it is and its interval narrows as
+    /// the root of their number: as many as make it lie beyond the inner margin or within the outer one, whichever is sooner.
+    pub fn rounds_to_tell(self, ratio: &Ratio) -> Option<f64> {
+        let (low, high) = logs_of(ratio)?;
+        let off = ratio.ratio.ln().abs();
+        let wanted = 2.0 * (off - self.indifference).max(self.equivalence - off);
+        let times = (high - low) / wanted.max(f64::MIN_POSITIVE);
+        Some(f64::from(ratio.rounds) * (times * times).max(1.0))
     }
 
     /// Whether `ratio` is 1 as far as anybody minds: not where it is surely off by more than the indifference margin, and so only
@@ -239,9 +254,18 @@ mod tests {
         }
 
         #[test]
+        fn as_many_rounds_as_are_said_tell(low in -1.0f64..1.0, width in 0.0f64..2.0, rounds in 6u32..100) {
+            let seen = Ratio { rounds, ..with(low.exp(), (low + width).exp()) };
+            let needed = margins().rounds_to_tell(&seen).expect("has an interval");
+            let (centre, half) = (low + width / 2.0, width / 2.0 * (f64::from(rounds) / needed).sqrt() * (1.0 - 1e-9));
+            let then = with((centre - half).exp(), (centre + half).exp());
+            prop_assert!(needed >= f64::from(rounds) && conclude(Metric::Iops, &then) != Conclusion::Inconclusive);
+        }
+
+        #[test]
         fn no_values_panic(values in prop::collection::vec((any::<f64>(), any::<f64>()), 0..20), level: f64) {
             if let Some(seen) = ratio(&values, level) {
-                let _ = (conclude(Metric::Iops, &seen), margins().settled(&seen), margins().same(&seen));
+                let _ = (conclude(Metric::Iops, &seen), margins().settled(&seen), margins().same(&seen), margins().rounds_to_tell(&seen));
             }
         }
 

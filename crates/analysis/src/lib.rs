@@ -10,6 +10,7 @@
 mod analyse;
 pub mod attribution;
 pub mod below;
+mod best;
 pub mod between;
 pub mod change;
 pub mod changes;
@@ -43,6 +44,7 @@ pub mod verdict;
 pub mod waves;
 
 pub use analyse::{OfDesign, analyse, of_design, together};
+pub use best::Standing;
 pub use evidence::{Check, Evidence, Unit};
 pub use facts::elsewhere::{Elsewhere, order};
 pub use facts::moved::tell_jobs_beside;

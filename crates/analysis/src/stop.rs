@@ -7,11 +7,13 @@
 //! what was tried instead. The last look, at the most rounds or at the end of the budget, is not chosen by
 //! the data and is made at the reported level itself.
 //!
-//! With several designs an early look also asks that every comparison can be concluded, by the width of its interval alone: a rule
+//! With several designs an early look also asks that every comparison with the control, and with the design that is ahead, can be
+//! concluded, by the width of its interval alone: a rule
 //! that looked for a winner would find one.
 //!
 //! A sweep is decided by its race instead: the evidence of that may be looked at after every round, and it asks for no precision.
 
+use super::best::{ByRound, ahead, pairs};
 use super::compare::{Margins, family, level_of_each, ratio};
 use super::estimate::{estimate_of_sorted, least_trials};
 use super::metrics::primary;
@@ -22,7 +24,6 @@ use ebbtide_model::metric::Metric;
 use ebbtide_model::schedule::Referee;
 use ebbtide_model::session::{Ending, TrialRecord};
 use ebbtide_model::units::Nanos;
-use std::collections::BTreeMap;
 
 /// Each look comes when there are this many times the trials of the look before (measured: docs/statistics.md).
 pub const LOOK_GROWTH: f64 = 1.25;
@@ -118,7 +119,7 @@ pub struct Estimates {
     /// By design, then by workload.
     points: Vec<Point>,
     /// The same: the value of each round.
-    by_round: Vec<BTreeMap<u32, f64>>,
+    by_round: Vec<ByRound>,
     workloads: usize,
     level: f64,
 }
@@ -133,7 +134,7 @@ impl Estimates {
         });
         let points: Vec<Point> = points.collect();
         Estimates {
-            by_round: vec![BTreeMap::new(); points.len()],
+            by_round: vec![ByRound::new(); points.len()],
             points,
             workloads: experiment.workloads.len(),
             level: experiment.answer.level,
@@ -180,21 +181,24 @@ impl Estimates {
         decision
     }
 
-    /// Whether every comparison with the control is known well enough for a conclusion wherever it lies, at the level of an early
-    /// look. One without any pair, whose trials all failed, asks for nothing more.
+    /// Whether every comparison with the control, and of the design that is ahead with the others, is known well enough for a
+    /// conclusion wherever it lies, at the level of an early look. One without any pair, whose trials all failed, asks for nothing more.
     fn settled(&self, experiment: &Experiment) -> bool {
         let inner = 1.0 - INNER_RISK * (1.0 - experiment.answer.level);
         let level = level_of_each(inner, family(experiment));
         let margins = Margins::of(&experiment.answer);
-        let values = |design: usize, workload: usize| self.by_round.get(design * self.workloads + workload);
         (0..self.workloads).all(|workload| {
-            let Some(control) = values(experiment.control, workload) else { return true };
-            (0..experiment.designs.len()).filter(|design| *design != experiment.control).all(|design| {
-                let pair = |(round, value): (&u32, &f64)| Some((*value, *control.get(round)?));
-                let pairs: Vec<(f64, f64)> =
-                    values(design, workload).into_iter().flatten().filter_map(pair).collect();
-                ratio(&pairs, level).is_none_or(|seen| margins.settled(&seen))
-            })
+            let values: Vec<&ByRound> = self.by_round.iter().skip(workload).step_by(self.workloads).collect();
+            let Some(metric) = self.points.get(workload).map(|point| point.metric) else { return true };
+            let against = [Some(experiment.control), ahead(&values, metric)];
+            against.into_iter().flatten().filter_map(|one| Some((one, *values.get(one)?))).all(
+                |(one, of_one)| {
+                    let mut others = values.iter().enumerate().filter(|(design, _)| *design != one);
+                    others.all(|(_, of_other)| {
+                        ratio(&pairs(of_other, of_one), level).is_none_or(|seen| margins.settled(&seen))
+                    })
+                },
+            )
         })
     }
 }

@@ -1,5 +1,6 @@
 //! What the analysis says, as data. Reports render it; nothing here computes.
 
+use crate::best::Standing;
 use crate::conditions::Conditioned;
 use crate::factors::Factors;
 use crate::judged::{RuledOut, Verdict};
@@ -177,6 +178,13 @@ pub struct Comparison {
     pub conclusion: Conclusion,
 }
 
+impl Comparison {
+    /// How many times as good the design is as the other: latencies count the other way round.
+    pub fn speedup(&self) -> f64 {
+        if self.metric.lower_is_better() { 1.0 / self.ratio } else { self.ratio }
+    }
+}
+
 fn alone() -> usize {
     1
 }
@@ -262,6 +270,9 @@ pub struct Analysis {
     pub results: Vec<DesignResult>,
     /// Each design but the control against the control, per workload and metric.
     pub comparisons: Vec<Comparison>,
+    /// The design that is ahead under each workload, against the others; none in a sweep.
+    #[serde(default)]
+    pub standings: Vec<Standing>,
     /// The control against itself, per workload and metric.
     pub aa: Vec<AaPair>,
     /// What a reader must know.

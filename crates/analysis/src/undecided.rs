@@ -1,18 +1,20 @@
 //! What a session was asked and has not answered: the one definition behind the headline, the JSON and the exit status.
 
 use super::metrics::primary;
-use super::{Analysis, Comparison, Conclusion, WarningKind};
+use super::{Analysis, Comparison, Conclusion, Standing, WarningKind};
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::metric::Metric;
 use ebbtide_model::session::{Ending, Session};
 use ebbtide_model::sweep::Objective;
 use serde::Serialize;
 
-/// A design whose difference from the control is not decided under a workload.
+/// Two designs whose difference is not decided under a workload.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Undecided {
     /// Name of the design.
     pub design: String,
+    /// Name of the other: the control, or the design that is ahead.
+    pub against: String,
     /// Name of the workload.
     pub workload: String,
     /// The metric by which the workload is judged.
@@ -23,33 +25,37 @@ pub struct Undecided {
     pub rounds: u32,
 }
 
-/// Every design against the control under every workload that is not decided by the workload's own metric. A sweep asks which design is the
-/// best, not how each compares with the control: none.
-pub fn undecided(experiment: &Experiment, comparisons: &[Comparison]) -> Vec<Undecided> {
+/// Which comparisons are not decided by the workload's own metric, under every workload: of each design with the control, and of the
+/// design that is ahead with the others. A sweep asks nothing but which design is the best, and has its race: none.
+pub fn undecided(experiment: &Experiment, analysis: &Analysis) -> Vec<Undecided> {
     let mut open = Vec::new();
     if experiment.sweep.is_some() {
         return open;
     }
+    let control = experiment.designs.get(experiment.control).map_or("", |design| &design.name);
     for asked in &experiment.workloads {
         let metric = primary(&experiment.answer, asked);
-        for (index, design) in experiment.designs.iter().enumerate() {
-            if index == experiment.control {
-                continue;
-            }
-            let comparison = comparisons
+        let of = |design: &str, against: &str, comparison: Option<&Comparison>| Undecided {
+            design: design.to_owned(),
+            against: against.to_owned(),
+            workload: asked.name.clone(),
+            metric,
+            interval: comparison.and_then(|c| c.interval),
+            rounds: comparison.map_or(0, |c| c.rounds),
+        };
+        for design in experiment.designs.iter().filter(|design| design.name != control) {
+            let comparison = analysis
+                .comparisons
                 .iter()
                 .find(|c| (c.metric, &c.workload, &c.design) == (metric, &asked.name, &design.name));
-            if comparison.is_some_and(|c| c.conclusion != Conclusion::Inconclusive) {
-                continue;
+            if comparison.is_none_or(|c| c.conclusion == Conclusion::Inconclusive) {
+                open.push(of(&design.name, control, comparison));
             }
-            open.push(Undecided {
-                design: design.name.clone(),
-                workload: asked.name.clone(),
-                metric,
-                interval: comparison.and_then(|c| c.interval),
-                rounds: comparison.map_or(0, |c| c.rounds),
-            });
         }
+        // Of the control it is said above.
+        let ahead = analysis.standings.iter().filter(|s| s.workload == asked.name && s.best != control);
+        let others = ahead.flat_map(Standing::open).filter(|c| c.control != control);
+        open.extend(others.map(|c| of(&c.design, &c.control, Some(c))));
     }
     open
 }
@@ -80,10 +86,9 @@ pub fn unanswered(session: &Session, analysis: &Analysis) -> Vec<String> {
             None => warning.message.clone(),
         })
         .collect();
-    let control = experiment.designs.get(experiment.control).map_or("", |design| &design.name);
-    let open = undecided(experiment, &analysis.comparisons);
-    reasons
-        .extend(open.iter().map(|open| format!("{} against {control} under {}", open.design, open.workload)));
+    let open = undecided(experiment, analysis);
+    let told = |open: &Undecided| format!("{} against {} under {}", open.design, open.against, open.workload);
+    reasons.extend(open.iter().map(told));
     reasons.extend(analysis.results.iter().filter(|result| result.conditioned.open > 0).map(|result| {
         format!("the search of {} under {} was not over within its runtime", result.design, result.workload)
     }));

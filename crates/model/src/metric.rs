@@ -44,6 +44,11 @@ impl Metric {
         }
     }
 
+    /// Name of a column: `p99`.
+    pub fn short(self) -> &'static str {
+        self.name().trim_start_matches("lat_")
+    }
+
     /// Name in text.
     pub const fn in_words(self) -> &'static str {
         match self {

@@ -90,6 +90,7 @@ impl Report {
                 .filter(|comparison| names.contains(comparison.design.as_str()))
                 .cloned()
                 .collect(),
+            standings: self.standings.clone(),
             undecided: self.undecided.clone(),
             aa: self.aa.clone(),
             trials,

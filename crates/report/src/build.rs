@@ -14,12 +14,13 @@ use ebbtide_analysis::estimate::estimate;
 use ebbtide_analysis::trials::{by_design, of};
 use ebbtide_analysis::{Analysis, DesignResult, metrics, primary, undecided};
 use ebbtide_model::experiment::Experiment;
+use ebbtide_model::layout::{LayoutNode, Map};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{Histogram, TrialSamples};
 use ebbtide_model::schedule::Role;
 use ebbtide_model::session::{Outcome, Session, TrialRecord};
-use ebbtide_model::units::Nanos;
+use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::volume::Shape;
 use ebbtide_model::workload::OpKind;
 
@@ -150,7 +151,6 @@ impl Report {
             .map(|(index, workload)| WorkloadFacts {
                 name: workload.name.clone(),
                 summary: workload.in_words() + &varied(experiment, index),
-                verb: describe::verb(workload),
                 headline: primary(&experiment.answer, workload),
             })
             .collect();
@@ -161,6 +161,9 @@ impl Report {
                 name: design.name.clone(),
                 layout: design.layout.to_string(),
                 members: describe::leaves(&design.layout, experiment),
+                capacity: capacity(session, &design.layout),
+                survives: design.layout.survives(),
+                price: design.price(&experiment.volumes).ok(),
             })
             .collect();
         let (trials, results) = in_order(parts);
@@ -182,7 +185,8 @@ impl Report {
             answer: Vec::new(),
             control: experiment.control,
             volumes: volumes(session),
-            undecided: undecided(experiment, &analysis.comparisons),
+            undecided: undecided(experiment, &analysis),
+            standings: analysis.standings,
             comparisons: analysis.comparisons,
             aa: analysis.aa,
             warnings: analysis.warnings,
@@ -199,6 +203,16 @@ impl Report {
         report.answer = answer::sentences(&report);
         report
     }
+}
+
+/// What a layout holds, where the sizes of its volumes were found or are said.
+fn capacity(session: &Session, layout: &LayoutNode) -> Option<Bytes> {
+    let volumes = session.experiment.volumes.iter().enumerate();
+    let found = |index: usize| session.meta.inventory.volumes.get(index).map(|found| found.size);
+    let sizes: Vec<Bytes> =
+        volumes.map(|(index, volume)| found(index).or(volume.size).unwrap_or_default()).collect();
+    let known = layout.volumes().iter().all(|index| sizes.get(*index).is_some_and(|size| size.0 > 0));
+    known.then(|| Some(Map::new(layout, &sizes).ok()?.capacity()))?
 }
 
 /// The trials in the order in which they ran, and the results by workload and design.

@@ -5,9 +5,9 @@ use super::hosts::{HostFigures, HostRow, TrialHosts};
 use super::model::{LatencyView, Report, ResultView, TrialView};
 use super::race::{RaceView, objective_key, why};
 use super::words;
-use ebbtide_analysis::Verdict;
 use ebbtide_analysis::factors::{Effect, Term};
 use ebbtide_analysis::race::Lane;
+use ebbtide_analysis::{Comparison, Verdict};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::session::Ending;
 use ebbtide_model::workload::OpKind;
@@ -32,20 +32,20 @@ pub fn json(report: &Report, options: JsonOptions) -> Value {
         "session": session(report),
         "answer": report.answer,
         "designs": report.designs.iter().map(|d| json!({
-            "name": d.name, "layout": d.layout, "members": d.members,
+            "name": d.name, "layout": d.layout, "members": d.members, "capacity": d.capacity,
+            "survives": d.survives, "price_month_usd": d.price,
         })).collect::<Vec<_>>(),
         "workloads": report.workloads.iter().map(|w| json!({
             "name": w.name, "summary": w.summary, "primary_metric": w.headline.name(),
         })).collect::<Vec<_>>(),
         "results": report.results.iter().flat_map(results).collect::<Vec<_>>(),
-        "comparisons": report.comparisons.iter().map(|c| json!({
-            "design": c.design, "control": c.control, "workload": c.workload, "metric": c.metric.name(),
-            "ratio": c.ratio, "ci_low": c.interval.map(|i| i.0), "ci_high": c.interval.map(|i| i.1),
-            "ci_level": c.ci_level, "family": c.family, "correlation": c.correlation, "rounds": c.rounds,
-            "conclusion": c.conclusion,
+        "comparisons": report.comparisons.iter().map(comparison).collect::<Vec<_>>(),
+        "best": report.standings.iter().map(|s| json!({
+            "workload": s.workload, "metric": s.metric.name(), "design": s.best,
+            "against": s.against.iter().map(comparison).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
         "undecided": report.undecided.iter().map(|u| json!({
-            "design": u.design, "workload": u.workload, "metric": u.metric.name(),
+            "design": u.design, "against": u.against, "workload": u.workload, "metric": u.metric.name(),
             "ci_low": u.interval.map(|i| i.0), "ci_high": u.interval.map(|i| i.1), "rounds": u.rounds,
         })).collect::<Vec<_>>(),
         "aa": report.aa.iter().map(|a| json!({
@@ -72,6 +72,15 @@ pub fn json(report: &Report, options: JsonOptions) -> Value {
         }
     }
     document
+}
+
+fn comparison(of: &Comparison) -> Value {
+    json!({
+        "design": of.design, "control": of.control, "workload": of.workload, "metric": of.metric.name(),
+        "ratio": of.ratio, "ci_low": of.interval.map(|i| i.0), "ci_high": of.interval.map(|i| i.1),
+        "ci_level": of.ci_level, "family": of.family, "correlation": of.correlation, "rounds": of.rounds,
+        "conclusion": of.conclusion,
+    })
 }
 
 /// A number, or nothing where it is not finite.

@@ -10,6 +10,7 @@ mod brief;
 mod build;
 mod csv;
 mod describe;
+mod designs;
 mod hosts;
 mod html;
 mod json;

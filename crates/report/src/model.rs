@@ -7,12 +7,14 @@
 use super::hosts::{HostsView, TrialHosts};
 use super::race::RaceView;
 use super::seen::SeenView;
+use super::words;
 use ebbtide_analysis::ordered::entry;
-use ebbtide_analysis::{AaPair, Comparison, DesignResult, Estimate, Undecided, Verdict, Warning};
+use ebbtide_analysis::{AaPair, Comparison, DesignResult, Estimate, Standing, Undecided, Verdict, Warning};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{CpuUse, Observation};
 use ebbtide_model::session::{Ending, SessionMeta};
+use ebbtide_model::units::Bytes;
 use ebbtide_model::workload::OpKind;
 
 /// Everything that the views of one session need.
@@ -54,6 +56,8 @@ pub struct Report {
     pub results: Vec<ResultView>,
     /// Each design against the control.
     pub comparisons: Vec<Comparison>,
+    /// The design that is ahead under each workload, against the others; none in a race.
+    pub standings: Vec<Standing>,
     /// Which of them, by the metric of their workload, decide nothing.
     pub undecided: Vec<Undecided>,
     /// The control against itself.
@@ -66,8 +70,28 @@ pub struct Report {
     pub race: Option<RaceView>,
 }
 
-/// A design as the report names it.
+/// A warning with everything that it is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WarningOnce<'a> {
+    /// What is wrong.
+    pub message: &'a str,
+    /// Designs and workloads; none where it is of the whole session.
+    pub subjects: Vec<&'a str>,
+}
+
+impl WarningOnce<'_> {
+    /// What it is about, to stand before the message; of more than five their number.
+    pub(crate) fn of(&self) -> String {
+        match self.subjects.as_slice() {
+            [] => String::new(),
+            few if few.len() <= words::MOST_NAMES => format!("{}: ", few.join("; ")),
+            many => format!("{} results: ", many.len()),
+        }
+    }
+}
+
+/// A design as the report names it.
+#[derive(Debug, Clone, PartialEq)]
 pub struct DesignFacts {
     /// As the experiment names it.
     pub name: String,
@@ -75,6 +99,12 @@ pub struct DesignFacts {
     pub layout: String,
     /// Names of the volumes it uses, in layout order.
     pub members: Vec<String>,
+    /// Bytes that it holds, where the sizes of its volumes are known.
+    pub capacity: Option<Bytes>,
+    /// How many of its volumes may fail, whichever they are, before data are lost.
+    pub survives: usize,
+    /// US dollars a month for its volumes, where each has a price.
+    pub price: Option<f64>,
 }
 
 /// A workload as the report names it.
@@ -84,8 +114,6 @@ pub struct WorkloadFacts {
     pub name: String,
     /// What it does in words, for example `sequential read, bs 256KiB, iodepth 16, O_DIRECT, 3s`.
     pub summary: String,
-    /// What it does as a verb, for example `reads sequentially`.
-    pub verb: String,
     /// The metric by which it is judged first.
     pub headline: Metric,
 }
@@ -246,6 +274,16 @@ impl Report {
         ))
     }
 
+    /// Seconds from one round to the next, where two or more have run.
+    pub(super) fn time_of_a_round(&self) -> Option<f64> {
+        let starts =
+            || self.trials.iter().filter_map(|t| Some((t.round, t.outcome.as_ref().ok()?.started_unix_s)));
+        let first = starts().min_by(|a, b| a.1.total_cmp(&b.1))?;
+        let last = starts().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let rounds = last.0.checked_sub(first.0).filter(|rounds| *rounds > 0)?;
+        Some((last.1 - first.1) / f64::from(rounds))
+    }
+
     /// The metric by which a workload is judged first.
     pub fn headline(&self, workload: usize) -> Metric {
         self.workloads.get(workload).map_or(Metric::Throughput, |w| w.headline)
@@ -290,15 +328,23 @@ impl Report {
         groups
     }
 
-    /// Warnings with everything that they are about, in order; equal ones are told once.
-    pub fn warnings_once(&self) -> Vec<(&Warning, Vec<&str>)> {
-        let mut groups: Vec<(&Warning, Vec<&str>)> = Vec::new();
+    /// Warnings by what helps, in order: those that have the same remedy are told together, and equal ones once.
+    pub fn warnings_once(&self) -> Vec<(Option<&str>, Vec<WarningOnce<'_>>)> {
+        let mut groups: Vec<(Option<&str>, Vec<WarningOnce<'_>>)> = Vec::new();
         for warning in &self.warnings {
-            let told = (warning.kind, &warning.message, &warning.advice);
-            let same = groups.iter_mut().find(|(w, _)| (w.kind, &w.message, &w.advice) == told);
-            match same {
-                Some((_, subjects)) => subjects.extend(warning.subject.as_deref()),
-                None => groups.push((warning, warning.subject.as_deref().into_iter().collect())),
+            let advice = warning.advice.as_deref();
+            let alike = groups.iter().position(|(known, _)| advice.is_some() && *known == advice);
+            let place = alike.unwrap_or(groups.len());
+            if alike.is_none() {
+                groups.push((advice, Vec::new()));
+            }
+            let of_advice = &mut groups[place].1;
+            match of_advice.iter_mut().find(|known| known.message == warning.message) {
+                Some(known) => known.subjects.extend(warning.subject.as_deref()),
+                None => of_advice.push(WarningOnce {
+                    message: &warning.message,
+                    subjects: warning.subject.as_deref().into_iter().collect(),
+                }),
             }
         }
         groups
@@ -330,7 +376,10 @@ impl Report {
             Ending::NotReached if self.race.is_some() => {
                 "the race was not decided within the time and rounds allowed".to_owned()
             }
-            Ending::Reached => "every interval is as narrow as requested".to_owned(),
+            Ending::Reached if self.undecided.is_empty() => {
+                "every interval is as narrow as requested".to_owned()
+            }
+            Ending::Reached => "as precise as requested, which does not decide every comparison".to_owned(),
             Ending::NotReached => {
                 "the wanted precision was not reached within the time and trials allowed".to_owned()
             }

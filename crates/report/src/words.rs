@@ -6,6 +6,9 @@ use ebbtide_model::backend::BackendKind;
 use ebbtide_model::metric::Metric;
 pub(crate) use ebbtide_model::units::format_count as count;
 
+/// Of more names their number is told.
+pub(crate) const MOST_NAMES: usize = 5;
+
 /// A value of `metric` with its unit: `167 MB/s`, `12.4 k IOPS`, `1.53 ms`.
 pub(crate) fn value(metric: Metric, value: f64) -> String {
     Unit::from(metric).shown(value)
@@ -48,11 +51,6 @@ pub(crate) fn bound<'a>(comparisons: impl IntoIterator<Item = &'a Comparison>) -
     let most = comparisons.into_iter().filter_map(|c| c.interval.map(reach)).fold(0.0, f64::max);
     // A tenth of a percent more would be said of a bound that is one in the file but not in binary.
     format!("{}%", (most * 1000.0 - 1e-6).ceil().max(1.0) / 10.0)
-}
-
-/// `4 comparisons`.
-pub(crate) fn comparisons(number: usize) -> String {
-    count(number as u64, "comparison")
 }
 
 /// A duration in seconds as `3.0 s`, `2 min 5 s`, `1 h 3 min`.

@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 
 /// How often the live figures are renewed.
 const TICK: Duration = Duration::from_millis(200);
+/// How often a line is written where there is no terminal.
+const LINE: Duration = Duration::from_secs(10);
 
 /// From how many operations in flight on their buffers take seconds to be set up, and what is under way at the end takes
 /// seconds to end: a quarter of a million took 3 seconds for a run of one, a million 8 (two busy processors, one disk).
@@ -32,7 +34,7 @@ struct Shared {
     ended: AtomicBool,
 }
 
-/// Shows progress on standard error: live lines on a terminal; elsewhere only what fails. Nothing when quiet.
+/// Shows progress on standard error: live lines on a terminal; elsewhere a line now and then, and what fails. Nothing when quiet.
 pub struct Progress {
     quiet: bool,
     bar: ProgressBar,
@@ -53,7 +55,7 @@ impl Progress {
         let target = if live { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(0), target);
         let shared = Arc::new(Shared::default());
-        let drawer = live.then(|| draw(bar.clone(), shared.clone())).flatten();
+        let drawer = (!quiet).then(|| draw(live.then(|| bar.clone()), shared.clone())).flatten();
         Progress { quiet, bar, shared, drawer, trials_began: None, failed_with: None, left: None }
     }
 
@@ -73,15 +75,16 @@ fn many_in_flight(operations: u64) -> Option<String> {
     })
 }
 
-/// Starts the thread that draws; without one there is no progress, which nobody's result depends on.
-fn draw(bar: ProgressBar, shared: Arc<Shared>) -> Option<JoinHandle<()>> {
-    if let Ok(style) = ProgressStyle::with_template("{wide_msg}\n{prefix:.dim}") {
+/// Starts the thread that draws, or that writes lines where there is no bar; without one there is no progress, which nobody's
+/// result depends on.
+fn draw(bar: Option<ProgressBar>, shared: Arc<Shared>) -> Option<JoinHandle<()>> {
+    if let (Some(bar), Ok(style)) = (&bar, ProgressStyle::with_template("{wide_msg}\n{prefix:.dim}")) {
         bar.set_style(style);
     }
     std::thread::Builder::new()
         .name("progress".to_owned())
         .spawn(move || {
-            let mut pace = Pace::default();
+            let (mut pace, mut written) = (Pace::default(), Instant::now());
             while !shared.ended.load(Ordering::Relaxed) {
                 let now = shared
                     .activity
@@ -89,11 +92,18 @@ fn draw(bar: ProgressBar, shared: Arc<Shared>) -> Option<JoinHandle<()>> {
                     .unwrap_or_else(PoisonError::into_inner)
                     .as_ref()
                     .map(|(activity, control)| activity.lines(control, &mut pace));
-                if let Some((first, second)) = now {
-                    // indicatif prints what it is given.
-                    bar.set_message(one_line(&first).into_owned());
-                    bar.set_prefix(one_line(&second).into_owned());
-                    bar.tick();
+                match (now, &bar) {
+                    (Some((first, second)), Some(bar)) => {
+                        // indicatif prints what it is given.
+                        bar.set_message(one_line(&first).into_owned());
+                        bar.set_prefix(one_line(&second).into_owned());
+                        bar.tick();
+                    }
+                    (Some((first, _)), None) if written.elapsed() >= LINE => {
+                        say(&format!("ebb: {first}"));
+                        written = Instant::now();
+                    }
+                    _ => {}
                 }
                 std::thread::park_timeout(TICK);
             }

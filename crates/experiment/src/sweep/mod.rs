@@ -43,8 +43,6 @@ use vary::Vary;
 /// Most designs of a sweep: each is built and measured at least once.
 const DESIGNS_MAX: usize = 1000;
 const ERROR_DEFAULT: f64 = 0.05;
-/// Prices are compared in millionths of a dollar.
-const MICRO: f64 = 1e6;
 /// What a factor of the workload's begins with.
 const OF_WORKLOAD: &str = "workload.";
 const SECTION: &str = "[sweep]";
@@ -291,7 +289,7 @@ impl<'r> Combined<'r> {
                 design: before + number,
                 levels: combination.clone(),
                 load,
-                price: arms.get(number).and_then(|(design, _)| price(design, volumes).ok()),
+                price: arms.get(number).and_then(|(design, _)| design.price(&volumes.list).ok()),
             };
         let factor = |factor: &vary::Factor| Factor {
             name: factor.name.clone(),
@@ -361,7 +359,7 @@ impl<'r> Combined<'r> {
             return;
         }
         let prices: Result<Vec<f64>, &Volume> =
-            arms.iter().map(|(design, _)| price(design, volumes)).collect();
+            arms.iter().map(|(design, _)| design.price(&volumes.list)).collect();
         let volume = match prices {
             Ok(prices) => {
                 // Designs with mistakes of their own are not there, and another may be the cheapest.
@@ -436,19 +434,6 @@ impl<'r> Combined<'r> {
         repeats.report(&self.names(), problems);
         Some(loads)
     }
-}
-
-/// US dollars a month for the volumes of `design`.
-///
-/// # Errors
-/// The first volume that has no price.
-fn price<'v>(design: &Design, volumes: &'v Volumes) -> Result<f64, &'v Volume> {
-    let used = design.volumes().into_iter().filter_map(|index| volumes.list.get(index));
-    let sum: f64 = used
-        .map(|volume| volume.ordered.as_ref().and_then(|ordered| ordered.price).ok_or(volume))
-        .sum::<Result<_, _>>()?;
-    // The order of the volumes must not make one of two equal prices the lower one.
-    Ok((sum * MICRO).round() / MICRO)
 }
 
 /// `share` in percent as it was written: without the digits that the product with 100 makes up.

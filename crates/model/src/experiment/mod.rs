@@ -119,6 +119,19 @@ impl Design {
         self.members().into_iter().chain(swap.flat_map(LayoutNode::volumes)).collect()
     }
 
+    /// US dollars a month for those of `volumes` that it takes.
+    ///
+    /// # Errors
+    /// The first one that has no price.
+    pub fn price<'v>(&self, volumes: &'v [Volume]) -> Result<f64, &'v Volume> {
+        let used = self.volumes().into_iter().filter_map(|index| volumes.get(index));
+        let sum: f64 = used
+            .map(|volume| volume.ordered.as_ref().and_then(|ordered| ordered.price).ok_or(volume))
+            .sum::<Result<_, _>>()?;
+        // The order of the volumes must not make one of two equal prices the lower one.
+        Ok((sum * 1e6).round() / 1e6)
+    }
+
     /// Those that data go to: the members of its layout, then those of its cache.
     pub fn members(&self) -> Vec<usize> {
         let cache = self.stack.cache.iter().flat_map(|cache| cache.members.iter().copied());

@@ -153,6 +153,16 @@ pub enum LayoutNode {
 }
 
 impl LayoutNode {
+    /// How many volumes may fail, whichever they are, before data are lost.
+    pub fn survives(&self) -> usize {
+        let LayoutNode::Array { kind, members } = self else { return 0 };
+        // A member is lost with one volume more than it survives; so is the array with its members, the weakest first.
+        let mut fatal: Vec<usize> = members.iter().map(|member| member.survives() + 1).collect();
+        fatal.sort_unstable();
+        let lost: usize = fatal.iter().take(kind.survives(members.len()) + 1).sum();
+        lost.saturating_sub(1)
+    }
+
     /// The leaf volumes, in the order in which the tree names them.
     pub fn volumes(&self) -> Vec<usize> {
         match self {

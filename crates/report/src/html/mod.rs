@@ -7,6 +7,7 @@
 
 mod beside;
 mod chart;
+mod designs;
 mod hosts;
 mod intervals;
 mod latency;
@@ -72,6 +73,7 @@ impl<M> Section<M> {
 const SECTIONS: &[Section<Report>] = &[
     Section::new("race", "The race", race::lanes).short("Race"),
     Section::new("factors", "What mattered", race::factors),
+    Section::new("designs", "Designs", designs::section).whole(),
     Section::new("summary", "Result", summary::section).whole(),
     Section::new("limits", "What limits them", verdicts::section).short("Limits"),
     Section::new("trust", "How far to trust it", trust::section).short("Trust"),

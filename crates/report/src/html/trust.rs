@@ -13,13 +13,10 @@ pub(super) fn section(report: &Report) -> Option<Markup> {
             p { "No warnings." }
         } @else {
             ul.warnings {
-                @for (warning, subjects) in report.warnings_once() {
+                @for (advice, warnings) in report.warnings_once() {
                     li {
-                        p {
-                            @if !subjects.is_empty() { b { (subjects.join("; ")) ": " } }
-                            (warning.message)
-                        }
-                        @if let Some(advice) = &warning.advice { p.faint { (advice) } }
+                        @for warning in &warnings { p { b { (warning.of()) } (warning.message) } }
+                        @if let Some(advice) = advice { p.faint { (advice) } }
                     }
                 }
             }

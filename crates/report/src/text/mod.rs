@@ -18,6 +18,7 @@ pub use single::{Single, single, workload_words};
 pub use steps::{ProfileStep, steps};
 
 use super::brief::BEST;
+use super::designs;
 use super::model::{Report, ResultView};
 use super::names::Labels;
 use super::why::figure;
@@ -44,6 +45,7 @@ pub fn text(report: &Report, width: usize, color: bool) -> Styled {
     let labels = told.labels();
     page.head(report);
     page.race(report);
+    page.designs(told, &labels);
     for workload in 0..told.workloads.len() {
         page.workload(told, &labels, workload);
     }
@@ -104,6 +106,35 @@ impl Page {
         for (index, sentence) in report.answer.iter().enumerate() {
             self.prose(sentence, 0, if index == 0 { Paint::Strong } else { Paint::Plain });
         }
+    }
+
+    /// The designs beside one another; with intervals, and what limits them, where those fit: the tables of the workloads have both.
+    fn designs(&mut self, report: &Report, labels: &Labels) {
+        let Some(designs) = report.design_table() else { return };
+        let tables = [(true, 0), (false, 0), (false, 1)].map(|(intervals, without)| {
+            let facts = designs.facts.len() - without;
+            let workloads = report.workloads.iter().map(|workload| match workload.headline {
+                metric @ (Metric::LatP50 | Metric::LatP99) => {
+                    format!("{}, {}", workload.name, metric.short())
+                }
+                _ => workload.name.clone(),
+            });
+            let header = std::iter::once("design".to_owned()).chain(workloads);
+            let header =
+                header.chain(designs.facts.iter().take(facts).map(|name| (*name).to_owned())).collect();
+            let rows = designs.rows.iter().map(|row| {
+                let cells = row.views.iter().zip(&report.workloads).map(|(view, workload)| {
+                    let cell = view.map(|view| designs::cell(view, workload.headline, intervals));
+                    Cell::new(&cell.unwrap_or_else(|| "–".to_owned()), Paint::Strong)
+                });
+                let cells = std::iter::once(Cell::plain(&labels.name(row.design))).chain(cells);
+                cells.chain(row.facts.iter().take(facts).map(|fact| Cell::plain(fact))).collect()
+            });
+            Table { header, rows: rows.collect() }
+        });
+        let Some(table) = tables.iter().find(|t| t.fits(self.width)).or(tables.last()) else { return };
+        self.heading("Designs", "");
+        self.lines.extend(table.lines(self.width, self.color));
     }
 
     fn workload(&mut self, report: &Report, labels: &Labels, workload: usize) {
@@ -213,11 +244,11 @@ impl Page {
             return;
         }
         self.heading("Warnings", "");
-        for (warning, subjects) in report.warnings_once() {
-            let subject =
-                if subjects.is_empty() { String::new() } else { format!("{}: ", subjects.join("; ")) };
-            self.prose(&format!("  ! {subject}{}", warning.message), 4, Paint::Caution);
-            if let Some(advice) = &warning.advice {
+        for (advice, warnings) in report.warnings_once() {
+            for warning in &warnings {
+                self.prose(&format!("  ! {}{}", warning.of(), warning.message), 4, Paint::Caution);
+            }
+            if let Some(advice) = advice {
                 self.prose(&format!("    {advice}"), 4, Paint::Plain);
             }
         }
@@ -288,7 +319,7 @@ fn table_of(
         });
     }
     if latencies {
-        header.extend(others().map(|m| m.name().trim_start_matches("lat_").to_owned()));
+        header.extend(others().map(|m| m.short().to_owned()));
     }
     header.extend(["members".to_owned(), "limited by".to_owned()]);
     let rows = views
@@ -341,7 +372,7 @@ fn median_header(metric: Metric) -> &'static str {
 /// `quantity` without the unit that the column's header gives.
 fn bare(metric: Metric, quantity: &str) -> String {
     match metric {
-        Metric::Iops => quantity.trim_end_matches(" IOPS").to_owned(),
+        Metric::Iops => quantity.replace(" IOPS", ""),
         _ => quantity.to_owned(),
     }
 }

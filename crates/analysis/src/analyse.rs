@@ -356,7 +356,7 @@ fn warn(session: &Session, dependent: Vec<Warning>, analysis: &mut Analysis) {
                     "these figures are of a cache, not of the volumes: use direct I/O, or a span of at least twice the memory"
                 } else {
                     "these figures are of a cache, not of the volumes, and one that O_DIRECT does not go past: end it where it \
-                     is (a loop device's, a controller's), or use a span that it does not hold (`ebb profile run seek` looks \
+                     is (a loop device's, a controller's), or use a span that it does not hold (`ebb bench --profile seek` looks \
                      for its size), or one as large as the application's"
                 },
             );

@@ -192,7 +192,7 @@ fn built_in(
         Ok(steps) => steps,
         Err(why) => {
             let what = format!("profile `{name}` does not fit into an experiment: {why}");
-            let remedy = format!("run `ebb profile run {name}`, or write the workloads out");
+            let remedy = format!("run `ebb bench --profile {name}`, or write the workloads out");
             problems.report(place, Mistake::Workload(what), remedy);
             return None;
         }

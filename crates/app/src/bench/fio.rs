@@ -11,7 +11,7 @@ use ebbtide_model::shown::{Shown, one_line};
 use ebbtide_model::units::Bytes;
 use ebbtide_runner::bench::{Job, Spec};
 use ebbtide_runner::verify;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// Files beside the job file and below the directory for its targets, and this process's environment.
@@ -35,6 +35,26 @@ impl JobFileContext for FioContext {
     fn length(&self, name: &str) -> Option<Bytes> {
         target::length(&below(self.base.as_deref(), name))
     }
+}
+
+/// Bytes in which the first line of a job file is looked for.
+const HEAD: u64 = 4096;
+
+/// Whether `path` is a job file: its name ends in .fio, or it is a file whose first line but for empty ones and comments is `[NAME]`.
+pub fn is_job_file(path: &Path) -> bool {
+    if path.extension().is_some_and(|extension| extension == "fio") {
+        return true;
+    }
+    let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
+    let Some(file) = target::open_storage(path).filter(|_| is_file) else { return false };
+    let mut head = Vec::new();
+    if file.take(HEAD).read_to_end(&mut head).is_err() {
+        return false;
+    }
+    let head = String::from_utf8_lossy(&head);
+    let mut lines =
+        head.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', ';']));
+    lines.next().is_some_and(|line| line.starts_with('[') && line.ends_with(']'))
 }
 
 /// What a job file asks for.

@@ -250,7 +250,7 @@ fn is_on_devtmpfs(directory: &Path) -> bool {
 }
 
 /// Opens the file or device at `path` to be read, and nothing else: a pipe would wait for its other end.
-fn open_storage(path: &Path) -> Option<File> {
+pub fn open_storage(path: &Path) -> Option<File> {
     let is_storage = |found: std::fs::Metadata| found.is_file() || found.file_type().is_block_device();
     std::fs::metadata(path).is_ok_and(is_storage).then(|| ebbtide_door::read::open(path).ok())?
 }

@@ -11,7 +11,7 @@ use ebbtide_analysis::TrialSummary;
 use ebbtide_analysis::attribution::{Attribution, Bounds, Gain, SessionData, attribute, gain, read};
 use ebbtide_model::session::{Ending, Session};
 use ebbtide_model::shown::Shown;
-use ebbtide_runner::store::{Keep, Store, StoreError};
+use ebbtide_runner::store::{Keep, Store};
 use ebbtide_runner::ways::{Named, OnFiles};
 use serde_json::json;
 use std::path::Path;
@@ -162,10 +162,7 @@ fn load(which: &str, globals: &Globals) -> Result<(Session, Vec<TrialSummary>), 
             (there.ok_or_else(none)?, id)
         }
     };
-    let session = store.head(id).map_err(|error| match error {
-        StoreError::NoSession { .. } | StoreError::Ambiguous { .. } => CliError::usage(error),
-        _ => CliError::failed(error),
-    })?;
+    let session = store.head(id).map_err(stored::wrong)?;
     let trials = trials(&store, &session)?;
     Ok((session, trials))
 }

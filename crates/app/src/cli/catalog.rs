@@ -58,8 +58,8 @@ struct ShowArgs {
     /// Operations per second ordered with it
     #[arg(long, value_name = "N", requires = "size")]
     provisioned_iops: Option<f64>,
-    /// Bytes per second ordered with it, as a size: 250MiB
-    #[arg(long, value_name = "SIZE", requires = "size")]
+    /// Bytes per second ordered with it: 250MiB/s
+    #[arg(long, value_name = "RATE", value_parser = Bytes::rate, requires = "size")]
     provisioned_throughput: Option<Bytes>,
 }
 

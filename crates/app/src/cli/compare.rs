@@ -11,7 +11,6 @@ use ebbtide_analysis::between::Gate;
 use ebbtide_model::metric::Metric;
 use ebbtide_model::shown::Shown;
 use ebbtide_report::{Beside, beside, beside_csv, beside_html};
-use ebbtide_runner::store::StoreError;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -74,11 +73,7 @@ pub fn run(args: &CompareArgs, globals: &Globals) -> Result<ExitCode, CliError> 
     }
     let store = stored::open(globals)?;
     let compared = beside_of(&store, &args.sessions, &asked).map_err(|error| match error {
-        // 1 is for a regression: a gate must not take a slip of the pen for one.
-        CompareError::Store(StoreError::NoSession { .. } | StoreError::Ambiguous { .. }) => {
-            CliError::usage(error)
-        }
-        CompareError::Store(_) => CliError::failed(error),
+        CompareError::Store(error) => stored::wrong(error),
         CompareError::Beside(_) => CliError::usage(error),
     })?;
     write(args, globals, &compared)?;

@@ -60,20 +60,8 @@ const HEADINGS: &[(&str, &[Typed])] = &[
                 "bench",
                 [
                     "ebb bench /var/tmp/file --size 1g --rw randread --bs 8k --iodepth 32",
-                    "ebb bench /dev/nvme1n1 --rw read --bs 128k --iodepth 16 --runtime 30s",
-                    "ebb bench --file experiments/first-run.toml --design stripe-8 --rw write --fsync 1",
-                ],
-            ),
-            (
-                "profile",
-                ["ebb profile list", "ebb profile show database", "ebb profile run database /mnt/data"],
-            ),
-            (
-                "fio",
-                [
-                    "ebb fio jobs.fio --dry-run",
-                    "ebb fio jobs.fio /mnt/data",
-                    "ebb fio jobs.fio --runtime 30s --json",
+                    "ebb bench jobs.fio /mnt/data --dry-run",
+                    "ebb bench --profile database /mnt/data",
                 ],
             ),
             ("volumes", ["ebb volumes", "ebb volumes /dev/nvme1n1 --wide", "ebb volumes --json"]),
@@ -171,7 +159,7 @@ const HEADINGS: &[(&str, &[Typed])] = &[
 const TOOLS: &[&str] = &["lab", "verify", "self-test", "completions", "man"];
 
 /// Options of `ebb bench` that its short help has.
-const OFTEN: [&str; 12] = [
+const OFTEN: [&str; 14] = [
     "rw",
     "bs",
     "iodepth",
@@ -184,6 +172,8 @@ const OFTEN: [&str; 12] = [
     "file",
     "design",
     "destroy",
+    "profile",
+    "dry_run",
 ];
 
 /// What all commands have in common.
@@ -217,7 +207,7 @@ pub struct HelpArgs {
 }
 
 /// `root` with what its help and that of each command shows.
-pub fn told(root: Command) -> Command {
+pub fn told(root: Command, is_long: bool) -> Command {
     let style = *Styles::styled().get_header();
     let part = |(heading, commands): &(&str, &[Typed])| {
         let names = commands.iter().map(|(name, _)| *name);
@@ -227,19 +217,32 @@ pub fn told(root: Command) -> Command {
     let template = format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}{list}{{after-help}}");
     let globals: Vec<clap::Id> =
         Globals::augment_args(Command::default()).get_arguments().map(|one| one.get_id().clone()).collect();
-    let root = root.help_template(template).after_help(MORE).mut_subcommands(explained);
+    let root =
+        root.help_template(template).after_help(MORE).mut_subcommands(|command| explained(command, is_long));
     globals.iter().fold(root, |root, id| root.mut_arg(id, |argument| argument.hide(true)))
 }
 
 /// A command of the first screen with its examples, and with a word on the options that it does not list.
-fn explained(command: Command) -> Command {
+fn explained(command: Command, is_long: bool) -> Command {
     let name = command.get_name();
     let own = HEADINGS.iter().flat_map(|(_, commands)| *commands).find(|(known, _)| *known == name);
     let examples = own.map(|(_, lines)| format!("Examples:\n    {}\n\n", lines.join("\n    ")));
-    match name {
-        "bench" => ended(command, "`ebb bench --help` has all options.\n", examples).mut_args(rarely),
+    match (name, is_long) {
+        ("bench", true) => compact(ended(command, "", examples)),
+        ("bench", false) => {
+            ended(command, "`ebb bench --help` has all options.\n", examples).mut_args(rarely)
+        }
         _ => ended(command, "", examples),
     }
+}
+
+/// The long help of `command` with its options in two columns: it has too many for a paragraph each.
+fn compact(command: Command) -> Command {
+    let about = command.get_long_about().cloned().unwrap_or_default();
+    let after = command.get_after_long_help().cloned().unwrap_or_default();
+    let help =
+        clap::Arg::new("help").short('h').long("help").action(clap::ArgAction::HelpShort).help("Print help");
+    command.about(about).after_help(after).disable_help_flag(true).arg(help)
 }
 
 /// `command`, and all below it, with a word on the options that it does not list; with what only the short and only the long help say before.
@@ -254,7 +257,9 @@ fn ended(command: Command, short: &str, long: Option<String>) -> Command {
 /// An option of `ebb bench`, which only the long help has where few need it.
 fn rarely(option: clap::Arg) -> clap::Arg {
     let hidden = !option.is_positional() && !OFTEN.contains(&option.get_id().as_str());
-    option.hide_short_help(hidden)
+    let grouped = option.get_help_heading().is_some();
+    let option = option.hide_short_help(hidden);
+    if grouped { option.help_heading("Workload") } else { option }
 }
 
 /// A line for each of `names`.
@@ -313,7 +318,7 @@ mod tests {
             assert!(about.split_whitespace().count() <= 10, "{name}: {about}");
         }
         assert_eq!(listed.len(), visible.len());
-        let told = told(root.clone());
+        let told = told(root.clone(), true);
         for (name, below, is_said) in [("monitor", None, true), ("monitor", Some("run"), false)] {
             let one = told.find_subcommand(name).expect("is one");
             let one = below.map_or(one, |below| one.find_subcommand(below).expect("is one"));
@@ -328,11 +333,23 @@ mod tests {
 
     #[test]
     fn short_help_fits_a_screen() {
-        let mut told = told(crate::cli::Cli::command());
+        let mut told = told(crate::cli::Cli::command(), false);
         told.build();
         for one in told.get_subcommands().filter(|one| !one.is_hide_set()) {
             let help = one.clone().render_help().to_string();
             assert!(help.lines().count() <= 40, "{help}");
+        }
+    }
+    #[test]
+    fn an_option_of_bench_has_two_lines() {
+        let told = told(crate::cli::Cli::command(), true);
+        let help =
+            told.find_subcommand("bench").expect("is one").clone().term_width(100).render_help().to_string();
+        assert!(help.contains("--steadystate_check_interval") && help.contains("Examples:"), "{help}");
+        let options = help.split("\n").collect::<Vec<_>>();
+        let is_continued = |line: &str| line.starts_with("              ");
+        for three in options.windows(3) {
+            assert!(!(is_continued(three[1]) && is_continued(three[2])), "{}", three.join("\n"));
         }
     }
 }

@@ -21,7 +21,7 @@ pub struct HostsArgs {
     place: Vec<Place>,
     /// With --hosts: make new files below this directory of each host, such as one that a file server gives to all
     #[arg(long, value_name = "DIRECTORY", requires = "hosts")]
-    dir: Option<PathBuf>,
+    directory: Option<PathBuf>,
     /// With --hosts: copy this ebb to hosts that have another or none; the copy is removed when the run ends
     #[arg(long, requires = "hosts")]
     copy_ebb: bool,
@@ -51,10 +51,10 @@ impl HostsArgs {
     /// # Errors
     /// What cannot be placed.
     pub(super) fn way(&self, experiment: &Experiment) -> Result<Option<Box<dyn Way>>, CliError> {
-        let directory = self.dir.as_deref();
+        let directory = self.directory.as_deref();
         if let Some(relative) = directory.filter(|directory| !directory.is_absolute()) {
             return Err(CliError::Usage(format!(
-                "--dir {}: write the whole path, from /; it is one of the hosts'",
+                "--directory {}: write the whole path, from /; it is one of the hosts'",
                 relative.to_string_lossy()
             )));
         }

@@ -10,26 +10,21 @@ mod check;
 mod cleanup;
 mod compare;
 mod completions;
-mod dialect;
 mod export;
-mod fio;
 mod geometry;
 pub(crate) mod globals;
 mod help;
 mod hosts;
 mod identity;
 mod import;
-mod jobs;
 mod lab;
 mod layout;
 mod limit;
-mod line;
 mod list;
 mod locate;
 mod man;
 mod monitor;
 mod plan;
-mod profile;
 mod run;
 mod selftest;
 mod serve;
@@ -42,7 +37,6 @@ mod verify;
 mod volumes;
 mod watch;
 mod worker;
-mod workload;
 
 use crate::error::CliError;
 use crate::signals;
@@ -83,8 +77,6 @@ enum Command {
     Status(status::StatusArgs),
     Undo(undo::UndoArgs),
     Bench(Box<bench::BenchArgs>),
-    Profile(profile::ProfileArgs),
-    Fio(fio::FioArgs),
     List(list::ListArgs),
     Show(show::ShowArgs),
     Compare(compare::CompareArgs),
@@ -131,7 +123,6 @@ pub fn main() -> ExitCode {
             let quotable: Vec<OsString> =
                 line.iter().map(|word| quotable(&word.to_string_lossy()).into()).collect();
             let error = parsed(&quotable).err().unwrap_or(error);
-            let error = line::with_tip(error, &quotable);
             return ExitCode::from(u8::try_from(views::command_line(&error)).unwrap_or(2));
         }
     };
@@ -146,7 +137,8 @@ pub fn main() -> ExitCode {
 /// What `line` asks for. What help shows is put together only where it is shown, or the line is wrong.
 fn parsed(line: &[OsString]) -> Result<Cli, clap::Error> {
     Cli::try_parse_from(line).or_else(|_| {
-        let matches = help::told(Cli::command()).try_get_matches_from(line)?;
+        let is_long = line.iter().any(|word| word == "--help");
+        let matches = help::told(Cli::command(), is_long).try_get_matches_from(line)?;
         Cli::from_arg_matches(&matches)
     })
 }
@@ -200,8 +192,6 @@ fn run(command: &Command, globals: &Globals) -> Result<ExitCode, CliError> {
         Command::Status(args) => status::run(args, globals),
         Command::Undo(args) => undo::run(args, globals),
         Command::Bench(args) => bench::run(args, globals),
-        Command::Profile(args) => profile::run(args, globals),
-        Command::Fio(args) => fio::run(args, globals),
         Command::List(args) => list::run(args, globals),
         Command::Show(args) => show::run(args, globals),
         Command::Compare(args) => compare::run(args, globals),

@@ -52,7 +52,7 @@ pub struct ShowArgs {
 /// When there is no such session or it cannot be read, the file's ending says nothing, or the file cannot be written.
 pub fn run(args: &ShowArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     if args.experiment {
-        let session = stored::open(globals)?.head(&args.session).map_err(CliError::failed)?;
+        let session = stored::open(globals)?.head(&args.session).map_err(stored::wrong)?;
         views::print_data(&session.experiment_text)?;
         return Ok(ExitCode::SUCCESS);
     }

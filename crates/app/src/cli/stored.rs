@@ -6,7 +6,7 @@ use crate::views::Format;
 use ebbtide_analysis::{Analysis, together};
 use ebbtide_model::session::Session;
 use ebbtide_report::Report;
-use ebbtide_runner::store::Store;
+use ebbtide_runner::store::{Store, StoreError};
 
 /// The store.
 ///
@@ -14,8 +14,17 @@ use ebbtide_runner::store::Store;
 /// When there is none yet, or it cannot be opened.
 pub(super) fn open(globals: &Globals) -> Result<Store, CliError> {
     Store::open_existing(globals.store.as_deref()).map_err(CliError::failed)?.ok_or_else(|| {
-        CliError::failed("nothing is stored yet; `ebb run FILE` or `ebb import FILE` makes a session")
+        CliError::usage("nothing is stored yet; `ebb run FILE` or `ebb import FILE` makes a session")
     })
+}
+
+/// Why a session that is named cannot be shown: wrong usage where there is none of that name, or several. To a script,
+/// 1 is a regression, and a slip of the pen is none.
+pub(super) fn wrong(error: StoreError) -> CliError {
+    match error {
+        StoreError::NoSession { .. } | StoreError::Ambiguous { .. } => CliError::usage(error),
+        _ => CliError::failed(error),
+    }
 }
 
 /// The session that `which` names without its trials, and what they say.
@@ -24,7 +33,7 @@ pub(super) fn open(globals: &Globals) -> Result<Store, CliError> {
 /// As [`open`], and when there is no such session, or it cannot be read.
 pub(super) fn analysis(globals: &Globals, which: &str) -> Result<(Session, Analysis), CliError> {
     let store = open(globals)?;
-    let session = store.head(which).map_err(CliError::failed)?;
+    let session = store.head(which).map_err(wrong)?;
     let parts = store.by_design(&session, |_, _| ()).map_err(CliError::failed)?;
     let analysis = together(&session, parts.into_iter().map(|(part, ())| part).collect());
     Ok((session, analysis))
@@ -35,5 +44,5 @@ pub(super) fn analysis(globals: &Globals, which: &str) -> Result<(Session, Analy
 /// # Errors
 /// As [`open`], and when there is no such session, or it cannot be read.
 pub(super) fn report(globals: &Globals, which: &str, format: Format) -> Result<Report, CliError> {
-    crate::stored::report(&open(globals)?, which, format).map_err(CliError::failed)
+    crate::stored::report(&open(globals)?, which, format).map_err(wrong)
 }

@@ -118,21 +118,21 @@ pub const WAYS: &[Way] = &[
         },
     },
     Way {
-        name: "profile run",
+        name: "bench --profile",
         may: May::Anything,
         command: |home, target| {
             home.write("p.toml", "name = \"p\"\n[workloads.a]\nrw = \"read\"\nbs = \"4k\"\nsize = \"64k\"\n[workloads.b]\nrw = \"write\"\nbs = \"4k\"\nsize = \"64k\"\n");
-            let mut command = home.ebb("profile run p.toml --destroy");
+            let mut command = home.ebb("bench --profile p.toml --destroy");
             command.arg(target);
             command
         },
     },
     Way {
-        name: "fio",
+        name: "bench JOBS.fio",
         may: May::Anything,
         command: |home, target| {
             home.write("j.fio", &format!("[j]\nfilename={}\nrw=write\nsize=1m\n", target.display()));
-            home.ebb("fio j.fio --destroy")
+            home.ebb("bench j.fio --destroy")
         },
     },
     Way {

@@ -194,7 +194,7 @@ fn the_study_of_small_files_from_one_and_from_two_clients() {
     let mut net = Net::start("study");
     net.limit();
     net.write("/tmp/study.toml", &study(2));
-    let run = "ebb run /tmp/study.toml --hosts a,b --dir /mnt/efs --seed 1 -q >/tmp/said || [ $? = 3 ]; ebb show --json --full";
+    let run = "ebb run /tmp/study.toml --hosts a,b --directory /mnt/efs --seed 1 -q >/tmp/said || [ $? = 3 ]; ebb show --json --full";
     let said = script(&mut net.server, run).unwrap();
     let session = json(&said);
     let figures: Vec<String> = [
@@ -224,7 +224,7 @@ fn a_clock_that_is_wrong_changes_no_figure_and_is_said() {
     let mut net = Net::start("clock");
     script(&mut net.clients[1], "date -s @$(( $(date +%s) + 3 ))").unwrap();
     net.write("/tmp/short.toml", &short(2));
-    let run = "ebb run /tmp/short.toml --hosts a,b --dir /mnt/efs -q >/tmp/said || [ $? = 3 ]; ebb show --json --full";
+    let run = "ebb run /tmp/short.toml --hosts a,b --directory /mnt/efs -q >/tmp/said || [ $? = 3 ]; ebb show --json --full";
     let said = script(&mut net.server, run).unwrap();
     eprintln!("{}", script(&mut net.server, "cat /tmp/said").unwrap());
     let session = json(&said);
@@ -250,11 +250,11 @@ fn another_ebb_is_told_and_replaced_only_when_that_is_asked_for() {
     // The user's own configuration: b is behind a, and has another name.
     script(&mut net.server, "printf 'Host behind\\n  HostName b\\n  ProxyJump a\\n' >>/root/.ssh/config")
         .unwrap();
-    let refused = "ebb run /tmp/short.toml --hosts a,behind --dir /mnt/efs -q 2>&1 && exit 1; true";
+    let refused = "ebb run /tmp/short.toml --hosts a,behind --directory /mnt/efs -q 2>&1 && exit 1; true";
     let said = script(&mut net.server, refused).unwrap();
     assert!(said.contains("behind has ebb 0.0.9, here is 0.1.0") && said.contains("--copy-ebb"), "{said}");
     net.clients.iter_mut().for_each(Net::nothing_left);
-    let run = "ebb run /tmp/short.toml --hosts a,b --dir /mnt/efs --copy-ebb 2>&1 || [ $? = 3 ]";
+    let run = "ebb run /tmp/short.toml --hosts a,b --directory /mnt/efs --copy-ebb 2>&1 || [ $? = 3 ]";
     let said = script(&mut net.server, run).unwrap();
     assert!(said.contains("6 trials"), "{said}");
     net.clients.iter_mut().for_each(Net::nothing_left);
@@ -267,8 +267,7 @@ fn another_ebb_is_told_and_replaced_only_when_that_is_asked_for() {
 fn a_client_that_dies_fails_its_trials_is_named_and_leaves_nothing_running() {
     let mut net = Net::start("killed");
     net.write("/tmp/short.toml", &short(12));
-    let run =
-        "ebb run /tmp/short.toml --hosts a,b --dir /mnt/efs >/tmp/said 2>&1 </dev/null & echo $! >/tmp/pid";
+    let run = "ebb run /tmp/short.toml --hosts a,b --directory /mnt/efs >/tmp/said 2>&1 </dev/null & echo $! >/tmp/pid";
     script(&mut net.server, run).unwrap();
     let ready =
         "ebb list 2>/dev/null | grep -q short && ls /mnt/efs/ebbtide-*/*client1* >/dev/null 2>&1; sleep 3";

@@ -23,7 +23,7 @@ echo 10 >/proc/fs/nfsd/nfsv4gracetime
 echo "tcp 2049" >/proc/fs/nfsd/portlist
 echo 8 >/proc/fs/nfsd/threads
 mount -i -t nfs4 -o addr=127.0.0.1,clientaddr=127.0.0.1,vers=4.2,sec=sys 127.0.0.1:/ /run/mnt || exit 1
-EBB -q profile run efs /run/mnt --runtime 1 --json >/run/said 2>/run/errors
+EBB -q bench --profile efs /run/mnt --runtime 1 --json >/run/said 2>/run/errors
 status=$?
 echo "status $status"
 [ $status -lt 128 ] || dmesg | tail -40

@@ -16,7 +16,7 @@ const JOBS: &str = "[global]\nverify=0\nsize=2Mi\nruntime=1\ntime_based\ndisk_ut
 fn a_job_file_runs_on_a_file_that_is_named_beside_it() {
     let home = Home::new();
     home.write("jobs.fio", JOBS);
-    let planned = home.ebb("fio jobs.fio --filename target --dry-run").output().unwrap();
+    let planned = home.ebb("bench jobs.fio --filename target --dry-run").output().unwrap();
     assert_eq!(status(&planned), 0, "{}", stderr(&planned));
     let text = stdout(&planned);
     // Four clones of 2 MiB, 1 MiB apart.
@@ -31,21 +31,21 @@ fn a_job_file_runs_on_a_file_that_is_named_beside_it() {
     assert_eq!(text.matches("change nothing here").count(), 1, "{text}");
     assert!(!home.path("target").exists(), "a dry run touches nothing");
     let planned: Value = serde_json::from_slice(
-        &home.ebb("fio jobs.fio --filename target --dry-run --json").output().unwrap().stdout,
+        &home.ebb("bench jobs.fio --filename target --dry-run --json").output().unwrap().stdout,
     )
     .unwrap();
     assert_eq!((&planned["jobs"][1]["name"], &planned["jobs"][1]["group"]), (&"rand".into(), &1.into()));
 
-    let ran = home.ebb("fio jobs.fio --filename target").output().unwrap();
+    let ran = home.ebb("bench jobs.fio --filename target").output().unwrap();
     assert_eq!(status(&ran), 0, "{}", stderr(&ran));
     assert_eq!(std::fs::metadata(home.path("target")).unwrap().len(), 5 << 20);
-    let again = home.ebb("fio jobs.fio --filename target --dry-run").output().unwrap();
+    let again = home.ebb("bench jobs.fio --filename target --dry-run").output().unwrap();
     assert_eq!(status(&again), 2, "a dry run refuses what the run refuses: {}", stdout(&again));
-    let allowed = home.ebb("fio jobs.fio --filename target --dry-run --destroy").output().unwrap();
+    let allowed = home.ebb("bench jobs.fio --filename target --dry-run --destroy").output().unwrap();
     assert!(stdout(&allowed).contains("target, 5MiB: is overwritten"), "{}", stdout(&allowed));
 
     home.write("own.fio", "[a]\nfilename=own\nsize=1m\n");
-    let own = home.ebb("fio own.fio --filename target").output().unwrap();
+    let own = home.ebb("bench own.fio --filename target").output().unwrap();
     assert_eq!(status(&own), 2);
     assert!(stderr(&own).contains("--filename: it changes nothing"), "{}", stderr(&own));
 }
@@ -54,7 +54,7 @@ fn a_job_file_runs_on_a_file_that_is_named_beside_it() {
 fn all_that_a_job_file_is_refused_for_is_said_at_once() {
     let home = Home::new();
     home.write("bad.fio", "[global]\nsize=1m\nopendir=/x\nzonemode=zbd\n[a]\nbs=4q\n[b]\nioengine=rbd\n");
-    let refused = home.ebb("fio bad.fio").output().unwrap();
+    let refused = home.ebb("bench bad.fio").output().unwrap();
     assert_eq!(status(&refused), 2);
     for part in ["bad.fio:3: opendir", "bad.fio:4: zonemode", "bad.fio:6: bs", "bad.fio:8: ioengine"] {
         assert_eq!(stderr(&refused).matches(part).count(), 1, "{part}: {}", stderr(&refused));
@@ -63,7 +63,7 @@ fn all_that_a_job_file_is_refused_for_is_said_at_once() {
         home.write(name, &"x".repeat(8192));
     }
     home.write("there.fio", "[global]\nrw=write\nsize=8k\n[a]\nfilename=one\n[b]\nfilename=two\n");
-    let refused = home.ebb("fio there.fio").output().unwrap();
+    let refused = home.ebb("bench there.fio").output().unwrap();
     assert_eq!(status(&refused), 2);
     for part in ["there.fio:4: one is an existing file", "there.fio:6: two is an existing file"] {
         assert!(stderr(&refused).contains(part), "{part}: {}", stderr(&refused));
@@ -200,7 +200,7 @@ fn a_share_on_the_command_line_is_of_what_is_there() {
         ("bench f --bs=64k --size=1%", "not a block of 1MiB"),
         ("bench f --unlink=1", "but for its default, 0"),
         ("bench f --verify=md5 --do_verify=0", "only 1 is done"),
-        ("profile run dd . --size=50%", "is a share, and of what is not known here"),
+        ("bench --profile dd . --size=50%", "a share is of what is there, which a profile may have to make"),
     ] {
         let refused = home.ebb(line).output().unwrap();
         assert_eq!(status(&refused), 2, "{line}: {}", stderr(&refused));

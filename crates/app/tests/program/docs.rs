@@ -214,11 +214,11 @@ fn is_free(shown: &Shown) -> bool {
             &["catalog", "list"],
             &["catalog", "show"],
             &["plan"],
-            &["profile", "list"],
-            &["profile", "show"],
+            &["bench", "--profile", "list"],
         ]
         .iter()
         .any(|words| begins(words))
+            || begins(&["bench"]) && has(&["--profile"]) && has(&["--dry-run"])
             || begins(&["run"]) && (has(&["--on", "sim"]) || is_dry))
 }
 

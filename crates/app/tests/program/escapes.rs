@@ -101,9 +101,17 @@ fn file_names_and_excerpts() {
     let told = printed(&home, &[OsStr::new("check"), OsStr::new(&name)]);
     assert!(told.contains("x\\x1b]0;owned\\x07") && told.contains("descripton = x\\x1b"), "{told}");
     let nowhere = OsStr::new(&name[1..]);
-    for line in
-        ["run", "fio", "import", "verify", "watch --log", "catalog import", "catalog list --catalog", "plan"]
-    {
+    for line in [
+        "run",
+        "bench",
+        "bench --profile",
+        "import",
+        "verify",
+        "watch --log",
+        "catalog import",
+        "catalog list --catalog",
+        "plan",
+    ] {
         let mut arguments = words(line);
         arguments.push(nowhere);
         let told = printed(&home, &arguments);

@@ -339,10 +339,10 @@ fn a_message_is_short_however_long_the_line_is_that_it_quotes() {
     let before = format!("name = \"a\"\ndescription = \"{long}\" = {long}\n");
     let behind = format!("name = \"a\"\nvolumes = {{ v = {{ note = \"{long}\", sizes = 1 }} }}\n");
     let all = [
-        ("a.fio", format!("[a]\nsize={number}z\n"), "fio a.fio", "a.fio:2"),
-        ("b.fio", format!("{long}\n"), "fio b.fio", "write `[global]` above it"),
-        ("c.fio", format!("[{long}\n"), "fio c.fio", "write `[name]`"),
-        ("d.fio", format!("[a]\n{long}=1\nsize=1m\n"), "fio d.fio", "d.fio:2"),
+        ("a.fio", format!("[a]\nsize={number}z\n"), "bench a.fio", "a.fio:2"),
+        ("b.fio", format!("{long}\n"), "bench b.fio", "write `[global]` above it"),
+        ("c.fio", format!("[{long}\n"), "bench c.fio", "write `[name]`"),
+        ("d.fio", format!("[a]\n{long}=1\nsize=1m\n"), "bench d.fio", "d.fio:2"),
         ("e.toml", before, "check e.toml", "e.toml:2"),
         ("f.toml", behind, "check f.toml", "sizes"),
         (

@@ -129,7 +129,8 @@ fn each_host_runs_its_share_and_all_of_it_is_one_trial() {
 fn what_would_run_where_is_shown_and_touches_nothing() {
     let home = Home::new();
     home.write("two.toml", &two(ONCE, "300ms"));
-    let plan = home.json(&format!("{ON_TWO} --dry-run --place v0=beta --place v1=alpha --dir /srv"), &[0]);
+    let plan =
+        home.json(&format!("{ON_TWO} --dry-run --place v0=beta --place v1=alpha --directory /srv"), &[0]);
     let lines: Vec<&str> = plan["hosts"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     assert_eq!(lines, ["host alpha: v1 (new, in /srv)", "host beta: v0 (new, in /srv)"]);
     nothing_left(&home);
@@ -145,12 +146,12 @@ fn mistakes_are_told_before_anything_is_started() {
         ("--hosts a,b,c", "host c has no volume"),
         ("--hosts a,b --on sim", "leave out --on"),
         ("--hosts a,b --scale 1/2", "--scale has no meaning with --hosts"),
-        ("--hosts a,b --dir files", "write the whole path"),
-        ("--dir /x", "--hosts"),
+        ("--hosts a,b --directory files", "write the whole path"),
+        ("--directory /x", "--hosts"),
     ] {
         let refused = home.ebb(&format!("run two.toml --launch processes {line}")).output().unwrap();
         let refused = match line {
-            "--dir /x" => home.ebb("run two.toml --dir /x").output().unwrap(),
+            "--directory /x" => home.ebb("run two.toml --directory /x").output().unwrap(),
             _ => refused,
         };
         assert_eq!((status(&refused), stderr(&refused).contains(said)), (2, true), "{line}: {refused:?}");

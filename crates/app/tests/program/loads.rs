@@ -117,7 +117,7 @@ fn a_job_file_looks_for_a_load_alone_and_holds_it_for_the_rest_of_its_time() {
     let text = "[global]\nfilename=f\nsize=1m\nrw=randread\nioengine=libaio\niodepth=2\nlatency_target=300000\n\
                 latency_window=400000\nlatency_percentile=1\nlatency_run=1\nruntime=2\nthreads=1\n[a]\n";
     fs::write(&jobs, text).expect("writes");
-    let (value, status, errors) = json(run(&home, "fio").arg(&jobs).arg(home.path()));
+    let (value, status, errors) = json(run(&home, "bench").arg(&jobs).arg(home.path()));
     assert_eq!(status, 0, "{errors}");
     let search = &value["jobs"][0]["ebbtide"]["latency_search"];
     assert_eq!((&search["conclusion"], &search["iodepth"]), (&"found".into(), &2.into()), "{search:#}");
@@ -125,7 +125,7 @@ fn a_job_file_looks_for_a_load_alone_and_holds_it_for_the_rest_of_its_time() {
     let rest = search["rest"]["elapsed_seconds"].as_f64().expect("was run");
     assert!(rest > 0.7 && search["rest"]["iodepth"] == 2, "{search:#}");
     fs::write(&jobs, format!("{text}[b]\n")).expect("writes");
-    let (_, status, errors) = json(run(&home, "fio").arg(&jobs).arg(home.path()).arg("--destroy"));
+    let (_, status, errors) = json(run(&home, "bench").arg(&jobs).arg(home.path()).arg("--destroy"));
     assert_eq!(status, 2);
     assert!(
         errors.contains("jobs.fio:13: latency_target: job a runs at the same time as others"),
@@ -208,7 +208,7 @@ fn a_run_that_is_not_steady_in_its_time_says_so() {
     let jobs = home.path().join("jobs.fio");
     let text = "[a]\nfilename=/dev/null\nsize=1g\nrw=write\nthreads=1\nruntime=1\ntime_based\nss=iops:0.0001%\nss_dur=400ms\n";
     fs::write(&jobs, text).expect("writes");
-    let (_, status, errors) = json(run(&home, "fio").arg(&jobs));
+    let (_, status, errors) = json(run(&home, "bench").arg(&jobs));
     assert_eq!(status, 2);
     assert!(
         errors.contains("jobs.fio:1: steadystate_duration is 400ms, but must be a multiple of 1s"),
@@ -235,7 +235,7 @@ fn a_run_that_is_slower_than_it_has_to_be_fails_with_its_figures() {
     let jobs = home.path().join("jobs.fio");
     fs::write(&jobs, "[a]\nfilename=/dev/null\nsize=1m\nrw=write\nnumjobs=3\nratemin=1000\n")
         .expect("writes");
-    let (value, status, errors) = json(run(&home, "fio").arg(&jobs));
+    let (value, status, errors) = json(run(&home, "bench").arg(&jobs));
     assert_eq!(status, 0, "{errors}");
     assert_eq!(value["jobs"][0]["ebbtide"]["workload"]["conditions"]["floor"]["throughput"], 3000);
 }
@@ -247,7 +247,7 @@ fn a_job_without_an_end_goes_once_over_its_file() {
     fs::write(home.path().join("f"), vec![7; 1 << 20]).expect("writes");
     let jobs = home.path().join("jobs.fio");
     fs::write(&jobs, "[a]\nfilename=f\nrw=read\nbs=64k\noffset=25%\n").expect("writes");
-    let (value, status, errors) = json(run(&home, "fio").arg(&jobs).arg(home.path()));
+    let (value, status, errors) = json(run(&home, "bench").arg(&jobs).arg(home.path()));
     assert_eq!(status, 0, "{errors}");
     assert_eq!(value["jobs"][0]["read"]["io_bytes"], 768 << 10);
 }
@@ -260,7 +260,7 @@ fn a_job_has_several_files() {
     let text = "[global]\nrw=write\nsize=64k\nbs=4k\nnrfiles=4\nio_size=20k\n[turn]\nnumjobs=2\n[whole]\nstonewall\n\
                 file_service_type=sequential\n[any]\nstonewall\nrw=randread\nio_size=1m\n";
     fs::write(&jobs, text).expect("writes");
-    let (value, status, errors) = json(run(&home, "fio").arg(&jobs).arg(home.path()));
+    let (value, status, errors) = json(run(&home, "bench").arg(&jobs).arg(home.path()));
     assert_eq!(status, 0, "{errors}");
     let members = |job: usize, kind: &str| -> Vec<u64> {
         let members = value["jobs"][job]["ebbtide"]["members"].as_array().expect("has members");

@@ -1,4 +1,4 @@
-//! `ebb profile`: each runs on a small scale, and tells what it should.
+//! `ebb bench --profile`: each runs on a small scale, and tells what it should.
 
 use crate::common::{Home, until_at_work};
 use serde_json::Value;
@@ -16,7 +16,7 @@ fn in_place(home: &Home, line: &str) -> Command {
 }
 
 fn ebb(home: &Home, arguments: &[&str]) -> Output {
-    in_place(home, "--quiet profile").args(arguments).output().expect("runs")
+    in_place(home, "--quiet bench --profile").args(arguments).output().expect("runs")
 }
 
 fn text(output: &Output) -> String {
@@ -24,7 +24,7 @@ fn text(output: &Output) -> String {
 }
 
 fn steps(home: &Home, profile: &str, size: &str) -> (Vec<String>, Value) {
-    let mut arguments = vec!["run", profile, ".", "--json"];
+    let mut arguments = vec![profile, ".", "--json"];
     if profile != "efs" {
         arguments.extend(["--size", size]);
     }
@@ -67,7 +67,7 @@ fn what_limits_the_steps_is_said() {
             "own.toml",
             &format!("name = \"own\"\n[workloads.r]\nrw = \"randread\"\nruntime = \"{runtime}\"\n"),
         );
-        text(&ebb(&home, &["run", "../own.toml", "one"]))
+        text(&ebb(&home, &["../own.toml", "one"]))
     };
     let judged = said("1200ms");
     let limit = judged.lines().find_map(|line| line.strip_prefix("  limit of r: ")).expect("a limit");
@@ -116,7 +116,7 @@ fn ladder_and_seek_conclude() {
 #[test]
 fn bonnie_writes_bonnies_csv() {
     let home = Home::new();
-    let arguments = ["run", "bonnie", ".", "--size=4m", "--format=bonnie-csv"];
+    let arguments = ["bonnie", ".", "--size=4m", "--format=bonnie-csv"];
     let output = ebb(&home, &arguments);
     assert!(output.status.success(), "{}", text(&output));
     let line = String::from_utf8(output.stdout).expect("text");
@@ -131,11 +131,11 @@ fn bonnie_writes_bonnies_csv() {
     assert_eq!((ours[0], ours[5], ours[7], ours[8]), ("1.98", "4M", "8192", "5"));
 }
 
-/// `ebb profile ARGUMENTS`, interrupted when its job is at work: exit status and what it printed.
+/// `ebb bench --profile ARGUMENTS`, interrupted when its job is at work: exit status and what it printed.
 fn interrupted(home: &Home, arguments: &[&str]) -> (Option<i32>, String) {
     let place = home.path("place");
     fs::create_dir_all(&place).expect("makes it");
-    let mut command = home.interruptible("--quiet profile");
+    let mut command = home.interruptible("--quiet bench --profile");
     command.current_dir(&place);
     let child = command.args(arguments).stdout(std::process::Stdio::piped()).spawn().expect("starts");
     // Some hundred operations.
@@ -149,11 +149,11 @@ fn interrupted(home: &Home, arguments: &[&str]) -> (Option<i32>, String) {
 #[test]
 fn what_was_cut_short_concludes_nothing() {
     let home = Home::new();
-    let (status, said) = interrupted(&home, &["run", "ladder", ".", "--size=4m", "--runtime=20s"]);
+    let (status, said) = interrupted(&home, &["ladder", ".", "--size=4m", "--runtime=20s"]);
     assert_eq!(status, Some(130), "{said}");
     assert!(said.contains("nothing is concluded") && !said.contains("knee"), "{said}");
     assert!(said.contains("iodepth-1: stopped after"), "{said}");
-    let csv = ["run", "bonnie", ".", "--size=2g", "--format=bonnie-csv"];
+    let csv = ["bonnie", ".", "--size=2g", "--format=bonnie-csv"];
     let (status, line) = interrupted(&home, &csv);
     assert_eq!(status, Some(130), "{line}");
     let fields: Vec<&str> = line.trim_end().split(',').collect();
@@ -166,7 +166,7 @@ fn what_was_cut_short_concludes_nothing() {
 #[test]
 fn efs_says_what_it_did_about_alignment() {
     let home = Home::new();
-    let said = text(&ebb(&home, &["run", "efs", ".", "--runtime=500ms"]));
+    let said = text(&ebb(&home, &["efs", ".", "--runtime=500ms"]));
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     // Whole sectors or blocks where the file system needs them, and else the byte itself.
     let whole = ["512", "4096"].iter().any(|unit| {
@@ -183,10 +183,10 @@ fn profiles_are_listed_explained_and_made() {
     let list = text(&ebb(&home, &["list"]));
     for name in ["dd", "bonnie", "efs", "seek", "database", "ladder", "snia"] {
         assert!(list.lines().any(|line| line.starts_with(name)), "{list}");
-        let shown = text(&ebb(&home, &["show", name]));
+        let shown = text(&ebb(&home, &[name, "--dry-run"]));
         assert!(shown.contains("imitates:") && shown.contains("differs:"), "{shown}");
         assert!(shown.contains("bs ") && shown.contains("iodepth "), "{shown}");
-        let value = ebb(&home, &["show", name, "--json"]).stdout;
+        let value = ebb(&home, &[name, "--dry-run", "--json"]).stdout;
         let value: Value = serde_json::from_slice(&value).expect("JSON, and only JSON");
         assert_eq!(value["name"], name);
         assert!(value["groups_at_most"][0][0]["iodepth"].as_u64() > Some(0), "{value}");
@@ -194,21 +194,22 @@ fn profiles_are_listed_explained_and_made() {
     let value: Value =
         serde_json::from_slice(&ebb(&home, &["list", "--json"]).stdout).expect("JSON, and only JSON");
     assert_eq!(value["profiles"].as_array().map(Vec::len), Some(7));
-    let output = ebb(&home, &["show"]);
-    assert!(output.status.code() == Some(2) && text(&output).contains("<NAME>"), "{}", text(&output));
-    let output = ebb(&home, &["run", "bonnie", ".", "--format=bonnie-csv", "--json"]);
+    assert_eq!(text(&ebb(&home, &[])), list, "without a name as with `list`");
+    let output = ebb(&home, &["--dry-run"]);
+    assert!(output.status.code() == Some(2) && text(&output).contains("--profile NAME"), "{}", text(&output));
+    let output = ebb(&home, &["bonnie", ".", "--format=bonnie-csv", "--json"]);
     assert!(output.status.code() == Some(2) && text(&output).contains("two formats"), "{}", text(&output));
-    let output = ebb(&home, &["run", "nothing", "."]);
+    let output = ebb(&home, &["nothing", "."]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output).contains("ladder"), "{}", text(&output));
-    let output = ebb(&home, &["run", "dd", ".", "--bs=4k", "--iodepth=2"]);
+    let output = ebb(&home, &["dd", ".", "--bs=4k", "--iodepth=2"]);
     assert_eq!(output.status.code(), Some(2), "not passed over");
     assert!(text(&output).contains("the profile says what to run"), "{}", text(&output));
 
     for arguments in
         [["dd", "--runtime=1s"], ["bonnie", "--runtime=1s"], ["efs", "--size=4m"], ["seek", "--size=0"]]
     {
-        let output = ebb(&home, &["run", arguments[0], ".", arguments[1]]);
+        let output = ebb(&home, &[arguments[0], ".", arguments[1]]);
         assert_eq!(output.status.code(), Some(2), "{arguments:?} is not passed over: {}", text(&output));
     }
 
@@ -218,10 +219,10 @@ fn profiles_are_listed_explained_and_made() {
     fs::write(&own, workloads).expect("writes");
     let (names, _) = steps(&home, own.to_str().expect("text"), "4m");
     assert_eq!(names, ["scan", "point"]);
-    let shown = text(&ebb(&home, &["show", own.to_str().expect("text")]));
+    let shown = text(&ebb(&home, &[own.to_str().expect("text"), "--dry-run"]));
     assert!(shown.contains("scan ") && shown.contains("bs 64KiB"), "{shown}");
     fs::write(&own, "name = \"mine\"\n[workloads.scan]\nrw = \"sideways\"\n").expect("writes");
-    let output = ebb(&home, &["run", own.to_str().expect("text"), ".", "--size=4m"]);
+    let output = ebb(&home, &[own.to_str().expect("text"), ".", "--size=4m"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output).contains("own.toml:3"), "{}", text(&output));
 }

@@ -37,10 +37,10 @@ const WAYS: &[&str] = &[
     "run named",
     "run named --on sim",
     "layout where --file named --design d --offset 0 --length 4k",
-    "fio named",
-    "fio including.fio",
-    "profile run ./named.toml new --size 4m",
-    "profile show ./named.toml",
+    "bench named.fio",
+    "bench including.fio",
+    "bench --profile ./named.toml new --size 4m",
+    "bench --profile ./named.toml --dry-run",
     "verify named",
     "import named",
     "watch --log named",
@@ -57,7 +57,7 @@ fn what_has_no_end_is_refused_by_every_option() {
     for what in ["a pipe", "a character device", "a directory"] {
         let home = Home::new();
         written(&home);
-        for name in ["named", "named.toml"] {
+        for name in ["named", "named.toml", "named.fio"] {
             let path = home.path(name);
             match what {
                 "a pipe" => pipe(&path),
@@ -81,7 +81,7 @@ fn what_has_no_end_is_refused_by_every_option() {
 fn what_is_too_long_says_the_limit() {
     let home = Home::new();
     written(&home);
-    for name in ["named", "named.toml"] {
+    for name in ["named", "named.toml", "named.fio"] {
         // Sparse: a terabyte of zeros.
         std::fs::File::create(home.path(name)).unwrap().set_len(1 << 40).unwrap();
     }

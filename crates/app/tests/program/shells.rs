@@ -24,7 +24,7 @@ fn every_command_has_a_page_with_its_options() {
     }
     assert!(
         page("ebb-bench.1").contains("\\-\\-iodepth")
-            && page("ebb-profile-run.1").contains("ebb profile run")
+            && page("ebb-monitor-run.1").contains("ebb monitor run")
     );
     let one = home.ebb("man -").output().unwrap();
     assert_eq!(String::from_utf8(one.stdout).unwrap(), page("ebb.1"));
@@ -56,7 +56,7 @@ fn bash_completes_commands_and_options() {
     };
     assert_eq!(complete("ebb wat"), "watch");
     assert_eq!(complete("ebb bench --rwmixr"), "--rwmixread");
-    assert_eq!(complete("ebb profile r"), "run");
+    assert_eq!(complete("ebb bench --prof"), "--profile");
     assert_eq!(status(&home.ebb("completions tcsh").output().unwrap()), 2);
 }
 

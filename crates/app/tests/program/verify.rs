@@ -305,7 +305,7 @@ fn a_job_file_writes_and_verifies() {
     fs::write(&jobs, text).expect("writes");
     let ledger = home.path().join("ledger");
     let fio = |more: &[&str]| {
-        let mut command = ebb(&home, &["--json", "fio"]);
+        let mut command = ebb(&home, &["--json", "bench"]);
         command.arg(&jobs).arg(home.path()).args(more).output().expect("runs")
     };
     let output = fio(&["--ledger", ledger.to_str().expect("text")]);

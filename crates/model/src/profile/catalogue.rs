@@ -9,7 +9,7 @@ use crate::workload::{Access, Details, IoEngine, Mix, Regions, Sequence, Stop, W
 /// A named workload: what it imitates, and the jobs that do so.
 #[derive(Debug)]
 pub struct Profile {
-    /// What stands behind `ebb profile`.
+    /// What stands behind `ebb bench --profile`.
     pub name: &'static str,
     /// The load that it imitates, in words.
     pub imitates: &'static str,

@@ -105,7 +105,7 @@ fn a_far_cache_that_answers() {
     );
     let warned = analyse(&session).warnings.into_iter().find(|w| w.kind == WarningKind::Cache);
     let advice = warned.and_then(|warning| warning.advice).unwrap_or_default();
-    assert!(advice.contains("profile run seek") && !advice.contains("direct I/O"), "{advice}");
+    assert!(advice.contains("bench --profile seek") && !advice.contains("direct I/O"), "{advice}");
 }
 
 #[test]

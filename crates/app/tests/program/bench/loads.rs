@@ -138,7 +138,7 @@ fn the_cache_is_kept_and_the_start_delayed_where_asked() {
     // Options beside a job file are those of its jobs that have none.
     let jobs = home.path().join("jobs.fio");
     fs::write(&jobs, "[a]\nfilename=f\n[b]\nfilename=f\nsize=8k\n").expect("writes");
-    let value = json(run(&home, "fio").arg(&jobs).arg(home.path()).arg("--size=64k"));
+    let value = json(run(&home, "bench").arg(&jobs).arg(home.path()).arg("--size=64k"));
     let moved: Vec<&Value> = (0..2).map(|job| &value["jobs"][job]["read"]["io_bytes"]).collect();
     assert_eq!(moved, [65_536, 8192]);
     assert_eq!(value["global options"]["size"], "64k");
@@ -158,7 +158,7 @@ fn several_sizes_and_skewed_offsets_run() {
         "--bssplit=4k/50:16k",
         "--random_distribution=zipf:1.2",
     ];
-    let of_file = json(run(&home, "fio").arg(&jobs).arg(home.path()));
+    let of_file = json(run(&home, "bench").arg(&jobs).arg(home.path()));
     let of_command = json(ebb(&home).arg(home.path().join("f")).args(command).arg("--direct=0"));
     for value in [of_file, of_command] {
         let (read, options) = (&value["jobs"][0]["read"], &value["jobs"][0]["job options"]);

@@ -44,8 +44,8 @@ fn nothing_is_made_among_devices_or_without_a_size() {
     let runs: [&[&str]; 4] = [
         &["bench", "/dev/nosuchdev", "--size=1m"],
         &["bench", "/dev/../dev/nosuchdev", "--size=1m", "--rw=write"],
-        &["profile", "run", "seek", "/dev/nosuchdev", "--size=1m"],
-        &["fio", jobs],
+        &["bench", "--profile", "seek", "/dev/nosuchdev", "--size=1m"],
+        &["bench", jobs],
     ];
     for arguments in runs {
         let output = run(&home, arguments[0]).args(&arguments[1..]).output().expect("runs");
@@ -56,7 +56,7 @@ fn nothing_is_made_among_devices_or_without_a_size() {
     }
     let path = home.path().join("nofile");
     for profile in ["seek", "dd", "bonnie", "ladder"] {
-        let output = run(&home, "profile").args(["run", profile]).arg(&path).output().expect("runs");
+        let output = run(&home, "bench").args(["--profile", profile]).arg(&path).output().expect("runs");
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{profile}: {errors}");
         assert!(errors.contains("give --size"), "{profile}: {errors}");
@@ -90,10 +90,10 @@ fn holes_are_pointed_out_and_filled_with_destroy() {
     let path = home.path().join("sparse");
     let jobs = home.path().join("jobs.fio");
     fs::write(&jobs, "[a]\nfilename=sparse\nrw=randread\ntime_based\nruntime=100ms\n").expect("writes");
-    let job_file = ["fio", jobs.to_str().expect("text")];
+    let job_file = ["bench", jobs.to_str().expect("text")];
     let runs: [(&Path, &[&str]); 3] = [
         (&path, &["bench", "--rw=randread", "--runtime=100ms"]),
-        (&path, &["profile", "run", "seek", "--runtime=200ms"]),
+        (&path, &["bench", "--profile=seek", "--runtime=200ms"]),
         (home.path(), &job_file),
     ];
     for (target, arguments) in runs {
@@ -165,7 +165,7 @@ fn devices_without_an_end_are_targets_where_a_size_is_given() {
     }
     let jobs = home.path().join("jobs.fio");
     fs::write(&jobs, "[a]\nfilename=/dev/null\nrw=write\nsize=1m\n").expect("writes");
-    let value = json(run(&home, "fio").arg(&jobs));
+    let value = json(run(&home, "bench").arg(&jobs));
     assert_eq!(value["jobs"][0]["write"]["total_ios"], 256);
     for (arguments, words) in [
         (&["/dev/null", "--rw=write"][..], "has no size; give --size 1g"),

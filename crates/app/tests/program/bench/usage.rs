@@ -53,21 +53,38 @@ fn what_is_wrong_is_said_with_a_way_out() {
 }
 
 #[test]
-fn each_command_refuses_the_options_of_the_others() {
+fn each_form_refuses_the_options_of_the_others_and_says_whose_they_are() {
     let home = directory();
-    for (line, names) in [
-        ("bench . --format bonnie-csv", "Usage: ebb bench"),
-        ("profile list --size 1m", "Usage: ebb profile list"),
-        ("profile show dd --destroy", "Usage: ebb profile show"),
-        ("profile run dd . --verify", "Usage: ebb profile run"),
-        ("profile run dd . --iodepth 2", "the profile says what to run"),
-        ("fio j.fio . --name l", "Usage: ebb fio"),
-        ("self-test --seed 1", "Usage: ebb self-test"),
+    let begins = home.path().join("begins");
+    fs::write(&begins, "# a comment\n\n[a]\nsize=1m\n").expect("writes");
+    let begins = format!("bench {} --bs 8k", begins.display());
+    let (workload, profile) =
+        ("it belongs to `ebb bench TARGET`", "it belongs to `ebb bench --profile NAME`");
+    for (line, refused, takes) in [
+        ("bench . --format bonnie-csv", "`ebb bench TARGET` does not take --format", profile),
+        (
+            "bench . --dry-run",
+            "take --dry-run",
+            "it belongs to `ebb bench JOBS.fio` and `ebb bench --profile NAME`",
+        ),
+        ("bench . other", "take the argument `other`", "it belongs to `ebb bench JOBS.fio`"),
+        ("bench . --sync 1", "a second target, 1", "--sync=1"),
+        ("bench . --ledger l", "--ledger changes nothing without --verify", ""),
+        ("bench --profile list --size 1m", "`ebb bench --profile list` does not take --size", workload),
+        ("bench . --profile", "`ebb bench --profile list` does not take the argument `.`", workload),
+        ("bench --profile dd . --verify", "`ebb bench --profile NAME` does not take --verify", workload),
+        ("bench --profile dd . --iodepth 2", "the profile says what to run", workload),
+        ("bench --profile dd . more", "take the argument `more`", "it belongs to `ebb bench JOBS.fio`"),
+        ("bench --profile dd", "name a file, a device or a directory behind it", "--dry-run"),
+        ("bench j.fio . --name l", "`ebb bench JOBS.fio` does not take --name", workload),
+        (&begins, "the job file says what to run: write it there", workload),
+        ("self-test --seed 1", "unexpected argument", "Usage: ebb self-test"),
+        ("fio j.fio", "unrecognized subcommand", "'fio'"),
     ] {
         let mut words = line.split(' ');
         let output = run(&home, words.next().expect("a word")).args(words).output().expect("runs");
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{line}: {said}");
-        assert!(said.contains("unexpected argument") && said.contains(names), "{line}: {said}");
+        assert!(said.contains(refused) && said.contains(takes), "{line}: {said}");
     }
 }

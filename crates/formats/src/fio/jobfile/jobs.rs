@@ -253,7 +253,7 @@ impl JobDraft {
             "stonewall" | "wait_for_previous" => self.stonewall = on(value)?,
             "randseed" => {
                 value.number()?;
-                let note = "randseed: --randseed of ebb fio decides the seed of all jobs";
+                let note = "randseed: --randseed of ebb bench decides the seed of all jobs";
                 self.draft.notes.push(note.to_owned());
             }
             "kb_base" => {

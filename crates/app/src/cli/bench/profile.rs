@@ -1,16 +1,12 @@
-//! `ebb profile`: the field's workloads by name.
+//! `ebb bench --profile`: the field's workloads by name.
 
-mod shown;
-
-use super::jobs::{self, TargetUse};
-use super::workload;
+use super::jobs;
+use super::shown;
 use crate::bench::{describe, profile, target};
 use crate::cli::globals::Globals;
 use crate::error::CliError;
-use crate::progress::Progress;
-use crate::signals;
 use crate::views;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::ValueEnum;
 use ebbtide_engine::files::direct_unit;
 use ebbtide_experiment::is_profile_file;
 use ebbtide_formats::bonnie::{self, BonnieHost};
@@ -20,98 +16,51 @@ use ebbtide_model::profile::{DIRECT_UNIT, PROFILES, Profile, ProfileRequest};
 use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::workload::{Mix, Stop, Workload, options};
 use ebbtide_report::{ProfileStep, steps};
-use ebbtide_runner::bench::{self, Done, Job, Results, Spec};
-use ebbtide_runner::listener::SessionListener;
+use ebbtide_runner::bench::{Done, Job, Results, Spec};
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
-
-/// Run a well-known workload by name, or your own
-#[derive(Debug, Args)]
-pub struct ProfileArgs {
-    #[command(subcommand)]
-    action: Action,
-}
-
-#[derive(Debug, Subcommand)]
-enum Action {
-    /// List the profiles that come with ebb
-    List,
-    /// Explain a profile: what it imitates, where it differs, its steps
-    Show(ShowArgs),
-    /// Run a profile on a file, a device or a directory
-    ///
-    /// Exit status: as for `ebb bench`.
-    Run(RunArgs),
-}
-
-/// Which profile, and what may be said of its steps.
-#[derive(Debug, Args)]
-struct Course {
-    /// Name of a profile (`ebb profile list`), or a TOML file of your own
-    name: String,
-    /// Size of the used part of the target, or of the files created [default: as the profile says]
-    #[arg(long, visible_alias = "filesize", value_name = "SIZE", value_parser = workload::size)]
-    size: Option<Bytes>,
-    /// Measured time of each step [default: as the profile says]
-    #[arg(long, visible_alias = "timeout", value_name = "TIME", value_parser = workload::runtime)]
-    runtime: Option<Nanos>,
-}
-
-#[derive(Debug, Args)]
-struct ShowArgs {
-    #[command(flatten)]
-    course: Course,
-    /// Seed of random steps
-    #[arg(long = "randseed", visible_alias = "seed", value_name = "N", default_value_t = 0)]
-    seed: u64,
-}
-
-#[derive(Debug, Args)]
-struct RunArgs {
-    #[command(flatten)]
-    course: Course,
-    /// File (created if --size is given), block device, or directory (for temporary files)
-    target: PathBuf,
-    /// How the results are printed
-    #[arg(long, value_enum, default_value = "text")]
-    format: Format,
-    #[command(flatten)]
-    conduct: TargetUse,
-}
 
 /// How the results of a profile are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+pub(super) enum Format {
     /// A table
     Text,
     /// bonnie++'s CSV, for bon_csv2html and bon_csv2txt (profile bonnie)
     BonnieCsv,
 }
 
-impl Course {
-    fn request(&self, memory: u64, seed: u64) -> ProfileRequest {
-        let (size, runtime) = (self.size, self.runtime);
+/// Which profile, and what is said of its steps.
+pub(super) struct Course<'a> {
+    pub(super) name: &'a str,
+    pub(super) size: Option<Bytes>,
+    pub(super) runtime: Option<Nanos>,
+    pub(super) seed: u64,
+    pub(super) destroy: bool,
+}
+
+impl Course<'_> {
+    fn request(&self, memory: u64) -> ProfileRequest {
+        let Course { size, runtime, seed, .. } = *self;
         ProfileRequest { size, runtime, memory: Bytes(memory), seed, direct_unit: DIRECT_UNIT }
     }
 }
 
-/// Runs `ebb profile`.
-///
-/// # Errors
-/// See the exit statuses in the help.
-pub fn run(args: &ProfileArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    let (value, text) = match &args.action {
-        Action::Run(args) => return measure(args, globals),
-        Action::List => shown::list(),
-        Action::Show(args) => show_one(args)?,
-    };
+/// Lists the profiles.
+pub(super) fn list(globals: &Globals) -> Result<ExitCode, CliError> {
+    let (value, text) = shown::list();
     views::answer(globals.json, &value, &text)
 }
 
-fn measure(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    let (name, path) = (args.course.name.as_str(), args.target.as_path());
-    let csv = args.format == Format::BonnieCsv;
+/// Runs one on the file, device or directory at `path`.
+pub(super) fn run(
+    course: &Course<'_>,
+    path: &Path,
+    format: Format,
+    globals: &Globals,
+) -> Result<ExitCode, CliError> {
+    let Course { name, seed, destroy, .. } = *course;
+    let csv = format == Format::BonnieCsv;
     if csv && name != "bonnie" {
         return Err(CliError::Usage("--format bonnie-csv is for profile bonnie".to_owned()));
     }
@@ -119,12 +68,11 @@ fn measure(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         return Err(CliError::Usage("--format bonnie-csv and --json are two formats; give one".to_owned()));
     }
     let host = host_info(&Sys::host());
-    let (destroy, seed) = (args.conduct.destroy, args.conduct.seed());
     let (spec, mut running) = if is_profile_file(name) {
-        (own(args, seed)?, None)
+        (own(course, path)?, None)
     } else {
         let profile = built_in(name)?;
-        let mut request = args.course.request(host.memory_bytes, seed);
+        let mut request = course.request(host.memory_bytes);
         if name == "efs" && path.is_dir() {
             request.direct_unit = direct_unit(path).unwrap_or(DIRECT_UNIT);
         }
@@ -132,15 +80,9 @@ fn measure(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         let (spec, running) = profile::spec(profile, path, request, destroy, seed)?;
         (spec, Some(running))
     };
-    let control = signals::stoppable(globals.quiet)?;
-    let mut progress = Progress::new(globals.quiet);
     let small = (name == "bonnie").then(|| warning(&spec, host.memory_bytes)).flatten();
-    if let Some(text) = &small {
-        progress.say(text);
-    }
     let mut next = |done: &[Done]| running.as_mut().and_then(|running| running.next_jobs(done));
-    let mut results = bench::run(spec, &mut next, &control, &mut progress)?;
-    drop(progress);
+    let mut results = jobs::measured(spec, &mut next, small.as_deref(), globals)?;
     results.notes.extend(small);
     let conclusions = match (running, &results.ended_early) {
         (Some(running), None) => running.conclusions(&results.done),
@@ -223,14 +165,15 @@ fn notes(results: &Results) -> Vec<String> {
     told.chain(results.notes.iter().cloned()).collect()
 }
 
-/// What a profile is and does.
-fn show_one(args: &ShowArgs) -> Result<shown::Shown, CliError> {
-    let name = args.course.name.as_str();
-    if is_profile_file(name) {
-        return Ok(shown::own(name, &profile::own(Path::new(name))?));
-    }
-    let request = args.course.request(host_info(&Sys::host()).memory_bytes, args.seed);
-    Ok(shown::built_in(built_in(name)?, &request))
+/// Says what one is and does.
+pub(super) fn explain(course: &Course<'_>, globals: &Globals) -> Result<ExitCode, CliError> {
+    let name = course.name;
+    let (value, text) = if is_profile_file(name) {
+        shown::own(name, &profile::own(Path::new(name))?)
+    } else {
+        shown::built_in(built_in(name)?, &course.request(host_info(&Sys::host()).memory_bytes))
+    };
+    views::answer(globals.json, &value, &text)
 }
 
 fn names() -> String {
@@ -252,25 +195,25 @@ fn warning(spec: &Spec, memory: u64) -> Option<String> {
 }
 
 /// The workloads of a file of the user's own, one after the other.
-fn own(args: &RunArgs, seed: u64) -> Result<Spec, CliError> {
-    let Course { name, size, runtime } = &args.course;
+fn own(course: &Course<'_>, path: &Path) -> Result<Spec, CliError> {
+    let Course { name, size, runtime, seed, destroy } = *course;
     let workloads = profile::own(Path::new(name))?;
     let wanted = target::Wanted {
-        size: *size,
+        size,
         offset: Bytes(0),
         reads: workloads.iter().any(Workload::reads),
         writes: workloads.iter().any(Workload::writes),
-        destroy: args.conduct.destroy,
+        destroy,
         words: target::Words::COMMAND,
     };
     let jobs = (0u32..).zip(workloads).map(|(group, mut workload)| {
         if let Some(runtime) = runtime {
-            workload.stop = Stop::Runtime(*runtime);
+            workload.stop = Stop::Runtime(runtime);
         }
         let (name, options, notes) = (workload.name.clone(), options::said(&workload), Vec::new());
         Job { name, group, design: 0, workload, options, notes }
     });
-    jobs::on_path(&args.target, wanted, jobs.collect(), seed)
+    jobs::on_path(path, wanted, jobs.collect(), seed)
 }
 
 fn built_in(name: &str) -> Result<&'static Profile, CliError> {

@@ -34,6 +34,13 @@ impl Dialect {
         Globals { json: globals.json || self.json, ..globals.clone() }
     }
 
+    /// Whether `option` is one of them.
+    pub(super) fn has(option: &str) -> bool {
+        plain().any(|known| known.name == option)
+            || OF_THE_COMMAND.contains(&option)
+            || option == OUTPUT_FORMAT
+    }
+
     /// What the reader must know of options that were given.
     pub(super) fn note(&self) -> Option<String> {
         only_told(&self.told)

@@ -1,4 +1,4 @@
-//! Jobs that are run once: what `ebb bench`, `ebb fio` and `ebb profile run` have in common.
+//! Jobs that are run once: what a workload, a job file and a profile have in common.
 
 use crate::bench::describe;
 use crate::bench::target::{self, Wanted};
@@ -14,6 +14,7 @@ use ebbtide_model::units::format_count;
 use ebbtide_model::workload::cpu_list;
 use ebbtide_runner::bench::{self, Done, Early, Job, Results, Spec};
 use ebbtide_runner::clock;
+use ebbtide_runner::listener::SessionListener;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -29,7 +30,12 @@ pub(super) struct TargetUse {
 }
 
 impl TargetUse {
-    /// The seed that was given, or else a random one.
+    /// The seed that was given.
+    pub(super) fn given_seed(&self) -> Option<u64> {
+        self.seed
+    }
+
+    /// The same, or else a random one.
     pub(super) fn seed(&self) -> u64 {
         self.seed.unwrap_or_else(|| u64::from(clock::random()))
     }
@@ -63,10 +69,7 @@ pub(super) fn run(
     globals: &Globals,
 ) -> Result<ExitCode, CliError> {
     let seed = spec.options.seed;
-    let control = signals::stoppable(globals.quiet)?;
-    let mut progress = Progress::new(globals.quiet);
-    let results = bench::run(spec, &mut |_| None, &control, &mut progress)?;
-    drop(progress);
+    let results = measured(spec, &mut |_| None, None, globals)?;
     if globals.json {
         let mut value = describe::json(&results, seed);
         if let Some(options) = global {
@@ -79,6 +82,21 @@ pub(super) fn run(
         views::print_styled(&describe::text(&results, seed, columns, color))?;
     }
     ending(&results)
+}
+
+/// What came of `spec`, whose jobs may be followed by more; `warning` is said before.
+pub(super) fn measured(
+    spec: Spec,
+    next: &mut dyn FnMut(&[Done]) -> Option<Vec<Job>>,
+    warning: Option<&str>,
+    globals: &Globals,
+) -> Result<Results, CliError> {
+    let control = signals::stoppable(globals.quiet)?;
+    let mut progress = Progress::new(globals.quiet);
+    if let Some(text) = warning {
+        progress.say(text);
+    }
+    Ok(bench::run(spec, next, &control, &mut progress)?)
 }
 
 /// The exit status that `results` deserve.

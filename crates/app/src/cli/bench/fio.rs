@@ -1,71 +1,41 @@
-//! `ebb fio`: the jobs of a fio job file.
+//! `ebb bench JOBS.fio`: the jobs of a fio job file.
 
-use super::dialect::Dialect;
+use super::super::verify;
 use super::jobs::{self, TargetUse};
-use super::verify;
 use crate::bench::fio::{self, FromFile};
 use crate::cli::globals::Globals;
 use crate::error::CliError;
 use crate::views;
-use clap::Args;
 use ebbtide_model::experiment::Volume;
 use ebbtide_model::shown::one_line;
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 
-/// Run the jobs of a fio job file
-///
-/// Existing files are written only with --destroy. docs/bench.md lists fio's options that are supported.
-///
-/// Exit status: as for `ebb bench`; of a job with verify as for `ebb verify`.
-#[derive(Debug, Args)]
-pub struct FioArgs {
-    #[command(flatten)]
-    dialect: Dialect,
-    /// The job file
-    #[arg(value_name = "JOBFILE")]
-    file: PathBuf,
-    /// Where files with relative names are [default: the working directory]
-    directory: Option<PathBuf>,
-    /// Measured time of jobs that set no runtime themselves, as in fio
-    #[arg(long, value_name = "TIME", visible_alias = "timeout")]
-    runtime: Option<String>,
-    /// Bytes that are used by the jobs that say none themselves, as in fio
-    #[arg(long, value_name = "SIZE")]
-    size: Option<String>,
-    /// The file or device of the jobs that name none themselves, as in fio
-    #[arg(long, value_name = "PATH")]
-    filename: Option<String>,
-    /// Jobs without time_based of their own run for the full runtime
-    #[arg(long, alias = "time-based", value_name = "0|1", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
-    time_based: Option<String>,
-    /// Of a job with verify: the ledger to create [default: one in the user's state directory]
-    #[arg(long, value_name = "FILE")]
-    ledger: Option<PathBuf>,
-    /// Print what each job would do and on what, and touch nothing
-    #[arg(long, conflicts_with = "ledger")]
-    dry_run: bool,
-    #[command(flatten)]
-    conduct: TargetUse,
+/// What is asked of a job file.
+pub(super) struct JobFileRun<'a> {
+    pub(super) file: &'a Path,
+    /// Directory of files with relative names.
+    pub(super) directory: Option<&'a Path>,
+    /// Options of the jobs that do not have them themselves.
+    pub(super) beside: Vec<(String, String)>,
+    /// Of a job with verify: the ledger to create.
+    pub(super) ledger: Option<&'a Path>,
+    pub(super) dry_run: bool,
+    pub(super) conduct: &'a TargetUse,
 }
 
-/// Runs `ebb fio`.
-///
-/// # Errors
-/// See the exit statuses in the help.
-pub fn run(args: &FioArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    let TargetUse { destroy, .. } = args.conduct;
-    let from =
-        fio::spec(&args.file, args.directory.as_deref(), &args.beside(), destroy, args.conduct.seed())?;
+/// Runs the jobs of a file, or says what they would do.
+pub(super) fn run(asked: &JobFileRun<'_>, globals: &Globals) -> Result<ExitCode, CliError> {
+    let TargetUse { destroy, .. } = *asked.conduct;
+    let from = fio::spec(asked.file, asked.directory, &asked.beside, destroy, asked.conduct.seed())?;
     jobs::cpus_exist(&from.spec)?;
-    let globals = &args.dialect.globals(globals);
-    if args.dry_run {
+    if asked.dry_run {
         return dry_run(&from, globals);
     }
-    match (from.verified, &args.ledger) {
-        (true, ledger) => verify::write(&from.spec, (ledger.as_deref(), false), globals),
+    match (from.verified, asked.ledger) {
+        (true, ledger) => verify::write(&from.spec, (ledger, false), globals),
         (false, None) => jobs::run(from.spec, Some(&from.global), globals),
         (false, Some(_)) => {
             let what = "--ledger changes nothing: the file has no job with verify; remove it, or write verify=crc32c in the job";
@@ -109,18 +79,4 @@ fn dry_run(from: &FromFile, globals: &Globals) -> Result<ExitCode, CliError> {
     }
     let value = json!({ "schema": "ebbtide.fio-dry-run/1", "verified": from.verified, "jobs": jobs });
     views::answer(globals.json, &value, &text)
-}
-
-impl FioArgs {
-    /// Options of jobs that do not have them themselves.
-    fn beside(&self) -> Vec<(String, String)> {
-        let all = [
-            ("runtime", &self.runtime),
-            ("size", &self.size),
-            ("filename", &self.filename),
-            ("time_based", &self.time_based),
-        ];
-        let given = all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)));
-        given.collect()
-    }
 }

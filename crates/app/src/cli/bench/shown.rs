@@ -1,4 +1,4 @@
-//! What `ebb profile list` and `ebb profile show` print.
+//! What `ebb bench --profile list` and `--profile NAME --dry-run` print.
 
 use ebbtide_model::profile::{PROFILES, Profile, ProfileRequest};
 use ebbtide_model::samples::Execution;

@@ -15,8 +15,10 @@ pub(super) const HEADER: [&str; 5] =
 /// The cells of a row.
 pub(super) fn cells(row: &Row) -> [String; 5] {
     let figure = |figure: &Evidence| {
-        let against =
-            figure.reference.map_or(String::new(), |most| format!(" of {}", figure.unit.shown(most)));
+        let against = figure
+            .reference
+            .filter(|_| figure.asked.is_none())
+            .map_or(String::new(), |most| format!(" of {}", figure.unit.shown(most)));
         format!("{}{against} {}", figure.unit.shown(figure.value), figure.what)
     };
     let known = |cell: Option<String>| cell.unwrap_or_else(|| "-".to_owned());
@@ -24,7 +26,12 @@ pub(super) fn cells(row: &Row) -> [String; 5] {
     [
         row.resource.name().to_owned(),
         known(row.utilisation.map(words::percent)),
-        known(row.waiting.as_ref().map(&figure)),
+        known(
+            row.waiting
+                .as_ref()
+                .filter(|shown| shown.asked.is_none() || row.utilisation.is_none())
+                .map(&figure),
+        ),
         row.gain.as_ref().map_or_else(|| "not tried".to_owned(), figure),
         row.verdicts.iter().map(ranked).collect::<Vec<_>>().join(", "),
     ]

@@ -3,11 +3,8 @@
 //! Each command is a list of programs that are run one after the other; the first that fails ends it.
 
 mod bench;
-mod clauses;
-mod debian;
 mod door;
 mod fuzz;
-mod instructions;
 mod purity;
 mod test_programs;
 mod verdict_pages;
@@ -42,18 +39,15 @@ enum Command {
     Lab,
     /// The I/O engine beside fio and, where a path to it is given, fio's t/io_uring
     Bench(bench::Options),
-    /// Instructions per I/O of the engine's loop (valgrind)
-    Instructions,
     /// The parsers of outside text with random input
     Fuzz(fuzz::Options),
     /// The options of a workload: writes their tables in docs/bench.md and docs/experiment-file.md
     Options(Passed),
-    /// The Debian package: made by cargo-deb, installed and removed in a directory of its own (installs cargo-deb)
-    Package(debian::Options),
+    /// The Debian package: made by cargo-deb, installed and removed in a directory of its own (installs cargo-deb); `--target`, `--profile`
+    Package(Passed),
     /// The simulator beside real md and LVM in a guest: writes the table of docs/simulator.md
     Md(Passed),
-    /// How often verdicts are right on cases whose truth is known: writes docs/verdict-accuracy.md. `--without CLAUSE...`: what changes on
-    /// simulated cases of even seeds without a clause of the rules (`facts/crowded.rs:107`, the beginning of such a place, or `all`)
+    /// How often verdicts are right on cases whose truth is known: writes docs/verdict-accuracy.md
     Verdicts(Passed),
     /// setup, check, unit, root, browser and lab
     Test {
@@ -63,7 +57,7 @@ enum Command {
     },
 }
 
-/// What a command of `xtask/figures` is given, `--help` too.
+/// What another program is given, `--help` too.
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
 struct Passed {
@@ -72,6 +66,11 @@ struct Passed {
 }
 
 impl Passed {
+    fn to_package(&self) -> Result<(), String> {
+        let passed: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
+        run_all(&[Step::new("package", &pages::root().join("xtask/package.sh").to_string_lossy(), &passed)])
+    }
+
     fn to_figures(&self, command: &str) -> Result<(), String> {
         let run = ["run", "--quiet", "--package", "ebbtide-figures", "--", command];
         let passed = self.arguments.iter().map(String::as_str);
@@ -80,9 +79,6 @@ impl Passed {
 }
 
 fn main() -> ExitCode {
-    if let Some(code) = clauses::compiles_the_copy() {
-        return ExitCode::from(u8::try_from(code).unwrap_or(1));
-    }
     let result = match Arguments::parse().command {
         Command::Setup => packages::install(),
         Command::Check => check(),
@@ -96,15 +92,11 @@ fn main() -> ExitCode {
         Command::Lab => run_tests("--test lab", |tests| vec![guests(tests, false)]),
         Command::Test { all } => packages::install().and_then(|()| every_test(all)),
         Command::Bench(options) => bench::run(&options),
-        Command::Instructions => instructions::run(),
         Command::Fuzz(options) => fuzz::run(options),
-        Command::Package(options) => debian::run(&options),
+        Command::Package(passed) => passed.to_package(),
         Command::Md(passed) => passed.to_figures("md"),
         Command::Options(passed) => passed.to_figures("options"),
-        Command::Verdicts(passed) => match passed.arguments.split_first() {
-            Some((first, clauses)) if first == "--without" => clauses::run(clauses),
-            _ => passed.to_figures("verdicts"),
-        },
+        Command::Verdicts(passed) => passed.to_figures("verdicts"),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

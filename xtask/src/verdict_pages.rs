@@ -1,11 +1,11 @@
-//! The pages of verdicts can be read: four parts, 60 lines, and no sentence of more than 30 words.
+//! The pages of verdicts can be read: four parts, 60 lines, and no sentence of more than 25 words.
 
 use crate::pages;
 
 /// The parts of a page, in their order.
 const PARTS: [&str; 4] = ["## What it means", "## How to see it", "## What to do", "## How it is decided"];
 const MOST_LINES: usize = 60;
-const MOST_WORDS: usize = 30;
+const MOST_WORDS: usize = 25;
 
 /// Sentences of a page: of its paragraphs and lists, and not of its tables and examples.
 fn sentences(page: &str) -> Vec<String> {
@@ -75,10 +75,10 @@ mod tests {
     #[test]
     fn long_pages_and_long_sentences_are_told_and_tables_and_examples_are_not() {
         let page = |more: &str| format!("# `x`: y\n\n{}\n\n{more}\n", PARTS.join("\n\nIt is so.\n\n"));
-        let long = ["word"; 31].join(" ");
+        let long = ["word"; 26].join(" ");
         assert!(faults(&page("It is so.")).is_empty());
         assert!(faults(&page(&format!("| {long} |\n\n```text\n{long}\n```"))).is_empty());
-        assert!(faults(&page(&format!("{long}.")))[0].starts_with("31 words"));
+        assert!(faults(&page(&format!("{long}.")))[0].starts_with("26 words"));
         assert!(faults(&page(&format!("- {0}\n- {0}", "word ".repeat(20)))).is_empty());
         assert!(faults(&page(&"line\n\n".repeat(40)))[0].contains("lines, of 60"));
         assert!(faults("# `x`: y\n")[0].contains("its parts are []"));

@@ -135,6 +135,21 @@ pub fn percent(share: f64) -> String {
     }
 }
 
+/// On which side of its edge a figure is asked to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+pub enum Side {
+    /// At it or above.
+    #[strum(serialize = "at least")]
+    AtLeast,
+    /// At it or below.
+    #[strum(serialize = "at most")]
+    AtMost,
+    /// Below it.
+    #[strum(serialize = "below")]
+    Below,
+}
+
 /// A figure that supports a verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
@@ -146,9 +161,33 @@ pub struct Evidence {
     pub unit: Unit,
     /// What it is compared with, in the same unit.
     pub reference: Option<f64>,
+    /// Where that is the edge of a check: the side on which the figure has to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Side>,
 }
 
 impl Evidence {
+    /// What it is compared with, in brackets: the edge that is asked for, or a figure that stands beside it.
+    pub fn compared(&self) -> Option<String> {
+        let reference = self.unit.shown(self.reference?);
+        Some(match self.asked {
+            Some(side) => format!("(asked: {} {reference})", <&str>::from(side)),
+            None => format!("(beside {reference})"),
+        })
+    }
+
+    /// The figure of a cause that is not asserted: what it is compared with, it would have had to be.
+    pub(crate) fn in_vain(mut self) -> Evidence {
+        let sides = [("below", Side::Below), ("at most", Side::AtMost)];
+        for (word, side) in sides {
+            if let Some(what) = self.what.strip_suffix(&format!(", which would have to be {word}")) {
+                (self.what, self.asked) = (what.to_owned(), Some(side));
+            }
+        }
+        let asked = self.asked.unwrap_or(Side::AtLeast);
+        Evidence { asked: self.reference.map(|_| asked), ..self }
+    }
+
     /// Whether it is a number, and so shows something: no other is one in JSON.
     pub(crate) fn is_finite(&self) -> bool {
         self.value.is_finite() && self.reference.is_none_or(f64::is_finite)
@@ -189,13 +228,13 @@ impl Check {
 
     /// The value as a figure.
     pub(crate) fn figure(&self, value: f64) -> Evidence {
-        evidence(self.what, value, self.unit, Some(self.edge))
+        let asked = Some(if self.below { Side::Below } else { Side::AtLeast });
+        Evidence { asked, ..evidence(self.what, value, self.unit, Some(self.edge)) }
     }
 
     /// The value as a figure of a cause that is not asserted.
     pub(crate) fn missed(&self, value: f64) -> Evidence {
-        let below = if self.below { ", which would have to be below" } else { "" };
-        Evidence { what: format!("{}{below}", self.what), ..self.figure(value) }
+        self.figure(value)
     }
 
     /// The figure; `why` the cause is not asserted where it does not hold.
@@ -226,7 +265,7 @@ pub(crate) use checks;
 
 /// A figure with its unit, and what it is compared with.
 pub(crate) fn evidence(what: impl Into<String>, value: f64, unit: Unit, reference: Option<f64>) -> Evidence {
-    let figure = Evidence { what: what.into(), value, unit, reference };
+    let figure = Evidence { what: what.into(), value, unit, reference, asked: None };
     // Something was divided by nothing, and a rule may have been decided by it: no test of the rules may see that.
     #[cfg(test)]
     assert!(figure.is_finite(), "{figure:?}");

@@ -165,6 +165,15 @@ impl Verdict {
         }
     }
 
+    /// How the limit is known, in words.
+    pub fn how_known(&self) -> Option<&'static str> {
+        Some(match self.basis.filter(|_| self.kind != VerdictKind::Unknown)? {
+            Basis::Declared => "declared by the experiment or the catalogue",
+            Basis::Reported => "reported by the device",
+            Basis::Inferred => "inferred from what was measured",
+        })
+    }
+
     /// Of a limit that is known by `basis`.
     pub(crate) fn known(self, basis: Basis) -> Verdict {
         Verdict { basis: Some(basis), ..self }
@@ -188,8 +197,37 @@ pub struct RuledOut {
     pub kind: VerdictKind,
     /// Why it is not asserted: a clause that a user reads.
     pub why: String,
+    /// On what grounds.
+    #[serde(default)]
+    pub grounds: Grounds,
     /// What was seen; the reference is what it would have had to reach.
     pub evidence: Vec<Evidence>,
+}
+
+/// On what grounds a cause is not asserted; its name is that of a heading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+pub enum Grounds {
+    /// A figure was looked at, and it is not on the side that it would have to be.
+    #[strum(serialize = "no, as a figure says")]
+    #[default]
+    Figure,
+    /// It cannot be told: what would tell was not measured.
+    #[strum(serialize = "cannot be told: nothing that would tell was measured")]
+    NotMeasured,
+    /// The load or the design is none that it could limit, or another cause comes before it.
+    #[strum(serialize = "does not apply to this load or design, or comes after another cause")]
+    NotApplicable,
+}
+
+impl Grounds {
+    /// All of them, in the order in which they are shown.
+    pub const ALL: [Grounds; 3] = [Grounds::Figure, Grounds::NotMeasured, Grounds::NotApplicable];
+
+    /// The heading of its causes.
+    pub fn heading(self) -> &'static str {
+        self.into()
+    }
 }
 
 /// What a rule makes of a case.
@@ -202,12 +240,28 @@ pub(crate) struct Absent {
     pub why: String,
     /// What was seen, each figure with what it would have taken.
     pub evidence: Vec<Evidence>,
+    /// Whether it lacks a figure that nobody measured.
+    pub unmeasured: bool,
 }
 
 impl Absent {
     /// A cause that is not asserted, with no figure to show for it.
     pub fn because(why: impl Into<String>) -> Absent {
-        Absent { why: why.into(), evidence: Vec::new() }
+        Absent { why: why.into(), evidence: Vec::new(), unmeasured: false }
+    }
+
+    /// A cause of which what would tell was not measured.
+    pub fn unmeasured(why: impl Into<String>) -> Absent {
+        Absent { unmeasured: true, ..Absent::because(why) }
+    }
+
+    /// On what grounds it is not asserted.
+    pub fn grounds(&self) -> Grounds {
+        match (self.evidence.is_empty(), self.unmeasured) {
+            (false, _) => Grounds::Figure,
+            (true, true) => Grounds::NotMeasured,
+            (true, false) => Grounds::NotApplicable,
+        }
     }
 
     /// A rule that yields to another, which `why` it does.
@@ -222,7 +276,8 @@ impl Absent {
 
     /// Adds these figures to the evidence.
     pub fn with(mut self, figures: impl IntoIterator<Item = Evidence>) -> Absent {
-        self.evidence.extend(figures.into_iter().filter(Evidence::is_finite));
+        let figures = figures.into_iter().filter(Evidence::is_finite);
+        self.evidence.extend(figures.map(Evidence::in_vain));
         self.evidence.iter_mut().for_each(alone);
         self
     }

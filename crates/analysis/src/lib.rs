@@ -48,7 +48,7 @@ pub use best::Standing;
 pub use evidence::{Check, Evidence, Unit};
 pub use facts::elsewhere::{Elsewhere, order};
 pub use facts::moved::tell_jobs_beside;
-pub use judged::{Basis, RuledOut, Verdict, VerdictKind};
+pub use judged::{Basis, Grounds, RuledOut, Verdict, VerdictKind};
 pub use metrics::{metric, metrics, natural, primary};
 pub use trial_summary::TrialSummary;
 pub use types::{

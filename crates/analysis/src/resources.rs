@@ -1,7 +1,7 @@
 //! The table by which an engineer decides: for each resource how busy it is, what waits for it, and what the short runs gained when it was
 //! changed. The first verdict is the row that stands out.
 
-use crate::evidence::{Evidence, Unit, evidence};
+use crate::evidence::{Evidence, Unit, evidence, percent, ratio};
 use crate::facts::case::Case;
 use crate::facts::group::FullestLimit;
 use crate::facts::processors::{THREAD_FULL, WAITED};
@@ -65,7 +65,10 @@ impl Resource {
             || facts.waited.is_some_and(|waited| waited >= WAITED);
         Some(match verdict.kind {
             Unknown => return None,
-            Concurrency | SyncWrites | RequestSize | Readahead => Resource::Operations,
+            Concurrency | SyncWrites | Readahead => Resource::Operations,
+            // Too small for a limit of operations, or larger than a device takes.
+            RequestSize if facts.met.is_some_and(|met| met >= usage::NEAR) => Resource::Limit,
+            RequestSize => Resource::Queue,
             Cpu if own_thread => Resource::Threads,
             Cpu => Resource::Processors,
             Memory => Resource::Memory,
@@ -101,17 +104,37 @@ pub(crate) fn rows(case: &Case<'_>, facts: &Facts<'_>, verdicts: &[Verdict]) -> 
     let row = |resource: &Resource| {
         let ranked = verdicts.iter().enumerate();
         let of_it = ranked.filter(|(_, verdict)| Resource::of(verdict, facts) == Some(*resource));
+        let of_it: Vec<(usize, &Verdict)> = of_it.collect();
+        // Where nothing of it waits in a queue, what its verdict rests on.
+        let shown = || of_it.iter().find_map(|(_, verdict)| verdict.evidence.first().cloned());
         let row = Row {
             resource: *resource,
             utilisation: utilisation(*resource, case, facts),
-            waiting: waiting(*resource, case, facts),
+            waiting: waiting(*resource, case, facts).or_else(shown),
             gain: gain(*resource, case, facts),
-            verdicts: of_it.map(|(at, verdict)| (at + 1, verdict.kind)).collect(),
+            verdicts: of_it.iter().map(|(at, verdict)| (at + 1, verdict.kind)).collect(),
         };
         let known = row.utilisation.is_some() || row.waiting.is_some() || row.gain.is_some();
         (known || !row.verdicts.is_empty()).then_some(row)
     };
     Resource::VARIANTS.iter().filter_map(row).collect()
+}
+
+/// What would be full next once the first verdict's limit is lifted, in words, where its use is known: of what a load uses more of
+/// the faster it is.
+pub fn next(rows: &[Row]) -> Option<String> {
+    let is_first = |row: &Row| row.verdicts.iter().any(|(rank, _)| *rank == 1);
+    rows.iter().find(|row| is_first(row))?;
+    let grows = [Resource::Threads, Resource::Processors, Resource::Limit, Resource::Link];
+    let others = rows.iter().filter(|row| !is_first(row) && grows.contains(&row.resource));
+    let known = others.filter_map(|row| Some((row.resource, row.utilisation.filter(|used| *used > 0.0)?)));
+    let (resource, used) = known.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    Some(format!(
+        "the next limit: {}, {} used now, so at most {} times this rate",
+        resource.name(),
+        percent(used),
+        ratio(1.0 / used)
+    ))
 }
 
 /// Share of the time that somebody of the host waited for it (PSI).
@@ -166,12 +189,12 @@ fn gain(resource: Resource, case: &Case<'_>, facts: &Facts<'_>) -> Option<Eviden
     let rungs = facts.rungs.as_ref()?;
     match resource {
         Resource::Operations => {
-            let step = most(&rungs.deeper)?;
+            let step = most(&rungs.deeper).or(rungs.shallower.last())?;
             let what = format!("the rate with {} in flight", step.rung.in_flight);
             Some(evidence(what, step.ops.rate / rungs.reference(), Unit::Times, None))
         }
         Resource::Limit => {
-            let counted = facts.set_rate.as_ref().ok()?.counted;
+            let counted = facts.set_rate.as_ref().map_or(Counted::Operations, |rate| rate.counted);
             let step = rungs.sizes.last()?;
             let times = step.rung.bs.0 as f64 / case.workload.bs.0.max(1) as f64;
             let (of, over) = match counted {

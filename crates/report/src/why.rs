@@ -1,8 +1,8 @@
 //! Why a result has its verdicts: the table of resources, the figures of each verdict, and what was looked for in vain.
 
 use super::words;
-use ebbtide_analysis::resources::Row;
-use ebbtide_analysis::{DesignResult, Evidence, RuledOut, Unit, Verdict, VerdictKind};
+use ebbtide_analysis::resources::{self, Row};
+use ebbtide_analysis::{DesignResult, Evidence, Grounds, RuledOut, Unit, Verdict, VerdictKind};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::shown::aligned;
 use ebbtide_model::units::format_count;
@@ -15,8 +15,10 @@ pub(super) const HEADER: [&str; 5] =
 /// The cells of a row.
 pub(super) fn cells(row: &Row) -> [String; 5] {
     let figure = |figure: &Evidence| {
-        let against =
-            figure.reference.map_or(String::new(), |most| format!(" of {}", figure.unit.shown(most)));
+        let against = figure
+            .reference
+            .filter(|_| figure.asked.is_none())
+            .map_or(String::new(), |most| format!(" of {}", figure.unit.shown(most)));
         format!("{}{against} {}", figure.unit.shown(figure.value), figure.what)
     };
     let known = |cell: Option<String>| cell.unwrap_or_else(|| "-".to_owned());
@@ -24,8 +26,13 @@ pub(super) fn cells(row: &Row) -> [String; 5] {
     [
         row.resource.name().to_owned(),
         known(row.utilisation.map(words::percent)),
-        known(row.waiting.as_ref().map(&figure)),
-        known(row.gain.as_ref().map(figure)),
+        known(
+            row.waiting
+                .as_ref()
+                .filter(|shown| shown.asked.is_none() || row.utilisation.is_none())
+                .map(&figure),
+        ),
+        row.gain.as_ref().map_or_else(|| "not tried".to_owned(), figure),
         row.verdicts.iter().map(ranked).collect::<Vec<_>>().join(", "),
     ]
 }
@@ -58,14 +65,22 @@ pub fn why(results: &[&DesignResult]) -> String {
             let mut rows = vec![HEADER.map(str::to_owned)];
             rows.extend(result.resources.iter().map(cells));
             let _ = write!(text, "\n{}", aligned(&rows, 2, &[1]));
+            if let Some(next) = resources::next(&result.resources) {
+                let _ = writeln!(text, "\n  {next}");
+            }
         }
         for (at, verdict) in result.verdicts.iter().enumerate() {
             of_verdict(at + 1, verdict, &mut text);
         }
-        text.push_str("\n  ruled out:\n");
-        for RuledOut { kind, why, evidence } in &result.ruled_out {
-            let _ = writeln!(text, "   {}: {why}", kind.name());
-            figures(evidence, &mut text);
+        for grounds in Grounds::ALL {
+            let of_it = result.ruled_out.iter().filter(|absent| absent.grounds == grounds);
+            for (at, RuledOut { kind, why, evidence, .. }) in of_it.enumerate() {
+                if at == 0 {
+                    let _ = writeln!(text, "\n  {}:", grounds.heading());
+                }
+                let _ = writeln!(text, "   {}: {why}", kind.name());
+                figures(evidence, &mut text);
+            }
         }
         text.push('\n');
     }
@@ -75,8 +90,9 @@ pub fn why(results: &[&DesignResult]) -> String {
 fn of_verdict(rank: usize, verdict: &Verdict, text: &mut String) {
     let _ = writeln!(
         text,
-        "\n  {rank}. {} (confidence {:.0}%, explains {:.0}% of the gap to the next limit)\n     {}",
+        "\n  {rank}. {} ({}confidence {:.0}%, explains {:.0}% of the gap to the next limit)\n     {}",
         verdict.limited_by(),
+        verdict.how_known().map_or(String::new(), |how| format!("{how}, ")),
         verdict.confidence * 100.0,
         verdict.explains * 100.0,
         verdict.sentence
@@ -86,8 +102,8 @@ fn of_verdict(rank: usize, verdict: &Verdict, text: &mut String) {
 
 fn figures(evidence: &[Evidence], text: &mut String) {
     for figure in evidence {
-        let against = figure.reference.map(|r| format!(", against {}", figure.unit.shown(r)));
         let value = figure.unit.shown(figure.value);
-        let _ = writeln!(text, "     - {}: {value}{}", figure.what, against.unwrap_or_default());
+        let compared = figure.compared().map_or(String::new(), |with| format!(" {with}"));
+        let _ = writeln!(text, "     - {}: {value}{compared}", figure.what);
     }
 }

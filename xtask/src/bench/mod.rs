@@ -10,7 +10,6 @@ mod tool;
 use clap::builder::PossibleValuesParser;
 use std::path::{Path, PathBuf};
 use target::Target;
-pub use tool::build_load;
 use tool::{Figures, Tool};
 
 #[derive(clap::Args)]
@@ -48,7 +47,11 @@ pub fn run(options: &Options) -> Result<(), String> {
     let targets = target::all(&options.dir);
     let asked =
         |target: &&Target| options.only.as_ref().is_none_or(|only| only.iter().any(|n| n == target.name));
-    let load = if targets.iter().any(|target| asked(&target)) { tool::build_load()? } else { String::new() };
+    let load = if targets.iter().any(|target| asked(&target)) {
+        crate::run::built("--package ebbtide-engine --example load", "examples/load")?
+    } else {
+        String::new()
+    };
     for target in targets.iter().filter(asked) {
         match target.set_up() {
             Ok(_guard) => compare(target, options, &load)?,

@@ -2,7 +2,7 @@
 
 use super::target::{Kind, Target};
 use crate::pages::read;
-use crate::run::{built, output};
+use crate::run::output;
 use serde_json::Value;
 use std::path::Path;
 
@@ -23,11 +23,6 @@ pub enum Tool {
     TIoUring(String),
     /// As the engine and fio do: it looks at the first completion instead of waiting for a batch of them.
     PromptTIoUring(String),
-}
-
-/// Builds the engine's own load generator and returns its path.
-pub fn build_load() -> Result<String, String> {
-    built("--package ebbtide-engine --example load", "examples/load")
 }
 
 impl Tool {

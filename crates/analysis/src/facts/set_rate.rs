@@ -157,7 +157,7 @@ pub fn over_time(case: &Case<'_>, above: bool) -> Result<(f64, f64, [Evidence; 2
     let rates: Vec<f64> = paces.iter().map(|pace| pace.rate).collect();
     let uneven = median(paces.iter().map(|pace| pace.unevenness));
     let (Some(rate), Some(uneven)) = (median(&rates), uneven) else {
-        return Err(Absent::because("too little was done to tell how even it was"));
+        return Err(Absent::unmeasured("too little was done to tell how even it was"));
     };
     // A lot at the end of one interval may as well be at the beginning of the next.
     let shortest = paces.iter().map(|pace| pace.span).fold(f64::MAX, f64::min);

@@ -248,8 +248,8 @@ fn kept_up(case: &Case<'_>, facts: &Facts<'_>) -> Option<f64> {
 }
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
-    let taken =
-        taken(case, facts).ok_or_else(|| Absent::because("the disks below the members were not observed"))?;
+    let taken = taken(case, facts)
+        .ok_or_else(|| Absent::unmeasured("the disks below the members were not observed"))?;
     // What one takes that met nobody else, where nothing else says what one alone takes.
     let undisturbed = undisturbed::over_mean(case).filter(|_| facts.latency.is_none());
     let declared = declared(case, facts);

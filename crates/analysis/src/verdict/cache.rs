@@ -54,7 +54,7 @@ pub(super) fn judge(case: &Case<'_>, _: &Facts<'_>) -> Judged {
         None => {
             let why = "what the disks moved is not known, and neither residency nor speed shows a cache";
             let resident = resident(case).map(|(.., share)| RESIDENT.missed(share));
-            Absent::because(why).with(resident)
+            Absent::unmeasured(why).with(resident)
         }
     })
 }

@@ -45,7 +45,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         let why = "through the page cache the kernel decides what is in flight at the volumes";
         return Err(Absent::because(why));
     }
-    let iops = case.metric(Metric::Iops).ok_or_else(|| Absent::because("no rate was measured"))?;
+    let iops = case.metric(Metric::Iops).ok_or_else(|| Absent::unmeasured("no rate was measured"))?;
     let kept = case.kept();
     let workers = Workers::of(case);
     let ground = below_floor(case, facts)

@@ -102,7 +102,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         let all = of_all.into_iter().chain([(CEILING, of_ceiling), (STOLEN, facts.stolen)]);
         let known = all.filter_map(|(check, value)| Some((check, value?))).chain(seen.into_iter().flatten());
         let figures = known.map(|(check, value)| check.missed(value));
-        Absent::because(why).with(at_devices.into_iter().chain(figures))
+        Absent::unmeasured(why).with(at_devices.into_iter().chain(figures))
     })
 }
 

@@ -140,7 +140,7 @@ pub(super) fn judge(case: &Case<'_>, _: &Facts<'_>) -> Judged {
         return Err(Absent::because("the volumes are held to a shape, and not as fast as their devices are"));
     }
     if case.trials.iter().all(|trial| trial.observed.is_none()) {
-        return Err(Absent::because("the devices of the members were not observed"));
+        return Err(Absent::unmeasured("the devices of the members were not observed"));
     }
     let metric = metric_of(case);
     let mut all: Vec<Found<'_>> = case.trials.iter().filter_map(|trial| found(trial, metric)).collect();

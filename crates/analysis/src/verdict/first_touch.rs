@@ -55,7 +55,8 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         return Ok(Verdict::new(VerdictKind::FirstTouch, sure, 1.0 - slow / fast, sentence, figures));
     }
     // Without known limits the operations may just as well wait for each other.
-    let unknown = || Absent::because("all trials are first touches, and what they may wait for is not known");
+    let unknown =
+        || Absent::unmeasured("all trials are first touches, and what they may wait for is not known");
     facts.met.ok_or_else(unknown)?;
     facts.yield_to_volumes("a limit is what operations wait for")?;
     facts.yield_to(VerdictKind::InstanceLimit, "the link is what operations wait for")?;

@@ -31,7 +31,7 @@ pub(super) fn judge(case: &Case<'_>, _: &Facts<'_>) -> Judged {
         let why = "no link that the volumes share is known to be full of the load, and no volume reports time above the instance's limits";
         let link = fullest.map(|link| LINK.missed(link.used.share));
         let interface = interface.map(|(_, share)| INTERFACE.missed(share));
-        Absent::because(why).with(link.into_iter().chain(interface))
+        Absent::unmeasured(why).with(link.into_iter().chain(interface))
     })
 }
 

@@ -187,7 +187,7 @@ fn of_group(case: &Case<'_>, facts: &Facts<'_>, array: Option<&ArrayBelow>) -> J
     }
     let found: Vec<Outlier<'_>> = case.trials.iter().filter_map(|t| slowest(t, array)).collect();
     let usual = median(found.iter().map(Outlier::factor)).ok_or_else(|| {
-        Absent::because("no trial has two members with comparable work and latencies of their own")
+        Absent::unmeasured("no trial has two members with comparable work and latencies of their own")
     })?;
     let because = |why: String| Absent::because(why).with([OUTLIER.figure(usual)]);
     let outliers: Vec<Outlier<'_>> = found.into_iter().filter(|o| OUTLIER.holds(o.factor())).collect();

@@ -33,7 +33,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     }
     let some = group(case, |trial, group| Some(part(trial, group.pressure_some?)));
     let some = some.ok_or_else(|| {
-        Absent::because("nobody counted for how long the load's own control group waited for memory")
+        Absent::unmeasured("nobody counted for how long the load's own control group waited for memory")
     })?;
     let full = group(case, |trial, group| Some(part(trial, group.pressure_full?))).unwrap_or(some);
     let alone = case.in_flight() <= 1;

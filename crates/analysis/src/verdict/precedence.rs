@@ -167,8 +167,10 @@ pub fn judge(case: &Case<'_>) -> Judgement {
                 let explains = left.fold(verdict.explains, |rest, deeper| rest * (1.0 - deeper.explains));
                 verdicts.push(Verdict { explains, ..verdict });
             }
-            Some(Err(Absent { why, evidence })) => {
-                ruled_out.push(RuledOut { kind: rule.kind, why, evidence })
+            Some(Err(absent)) => {
+                let grounds = absent.grounds();
+                let Absent { why, evidence, .. } = absent;
+                ruled_out.push(RuledOut { kind: rule.kind, why, grounds, evidence });
             }
             None => {}
         }

@@ -28,7 +28,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let queue = facts
         .full_queues
         .first()
-        .ok_or_else(|| Absent::because("no queue of a member's disk is known to be full"))?;
+        .ok_or_else(|| Absent::unmeasured("no queue of a member's disk is known to be full"))?;
     let full = |queue: &FullQueue| {
         let what = format!("mean requests in flight at {}, against what its queue holds", queue.name);
         evidence(what, queue.mean, Unit::Requests, Some(queue.holds))

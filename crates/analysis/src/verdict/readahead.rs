@@ -56,7 +56,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         let m = moved::moved(t)?;
         (m.asked.read > 0).then(|| m.moved.read as f64 / m.asked.read as f64)
     });
-    let unseen = || Absent::because("the disks or their readahead were not observed");
+    let unseen = || Absent::unmeasured("the disks or their readahead were not observed");
     let ((window, busy), from_disk) = window.zip(busy).zip(from_disk).ok_or_else(unseen)?;
     let of_window = |what: &str| evidence(what, window, Unit::Bytes, Some(needed as f64));
     if window >= needed as f64 || from_disk < 1.0 - HIT_SHARE {

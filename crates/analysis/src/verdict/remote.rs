@@ -20,8 +20,8 @@ checks! {
 
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let place = place(case).ok_or_else(|| Absent::because("not all members are on a network file system"))?;
-    let each_call =
-        typical(case).ok_or_else(|| Absent::because("too few calls were counted to tell where they wait"))?;
+    let each_call = typical(case)
+        .ok_or_else(|| Absent::unmeasured("too few calls were counted to tell where they wait"))?;
     let queued = each_call.queued / each_call.whole;
     let why = "calls are sent soon, and what they wait for is the server or the way to it";
     let waits_here = WAITS_HERE.require(queued, why)?;

@@ -37,7 +37,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
             evidence(what, *each, Unit::Requests, Some(SPLIT.edge))
         });
         let figures: Vec<_> = used.into_iter().flatten().chain(split).collect();
-        Absent::because("requests are neither too small for the limits nor split").with(figures)
+        Absent::unmeasured("requests are neither too small for the limits nor split").with(figures)
     })
 }
 

@@ -25,7 +25,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     let arrays = case.result.below.iter().filter(|array| array.join.is_parallel());
     let within = arrays.filter_map(|array| Some((array, within(case, array)?)));
     let (array, (count, disk)) = within.max_by_key(|(_, (count, _))| *count).ok_or_else(|| {
-        Absent::because("no two working members without a shape are known to be on the same disk")
+        Absent::unmeasured("no two working members without a shape are known to be on the same disk")
     })?;
     let (name, all) = (&array.name, array.devices.len());
     let sentence = format!(

@@ -48,7 +48,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         _ => None,
     };
     let iops = case.metric(Metric::Iops);
-    let iops = iops.filter(|iops| *iops > 0.0).ok_or_else(|| Absent::because("no rate was measured"))?;
+    let iops = iops.filter(|iops| *iops > 0.0).ok_or_else(|| Absent::unmeasured("no rate was measured"))?;
     let each = 1e9 * jobs / iops;
     let of = |value: fn(Parts) -> f64| case.median(|trial| durable::parts(case, trial).map(value));
     let parts = of(|p| p.whole).zip(of(|p| p.write)).zip(of(|p| p.flush));

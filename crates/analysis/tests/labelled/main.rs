@@ -5,8 +5,6 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)]
 
 mod cases;
-#[cfg(clauses)]
-mod clauses;
 // Real cases are drawn with the same.
 #[path = "../../../../xtask/figures/src/verdicts/random.rs"]
 mod random;

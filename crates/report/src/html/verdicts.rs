@@ -55,6 +55,7 @@ fn resources(view: &ResultView) -> Markup {
     if rows.is_empty() {
         return Markup::default();
     }
+    let next = ebbtide_analysis::resources::next(rows);
     let table = html! {
         table {
             thead { tr { @for name in why::HEADER { th { (name) } } } }
@@ -65,7 +66,8 @@ fn resources(view: &ResultView) -> Markup {
             }
         }
     };
-    scrolling(&format!("Resources: {}, {}", view.result.design, view.result.workload), table)
+    let table = scrolling(&format!("Resources: {}, {}", view.result.design, view.result.workload), table);
+    html! { (table) @if let Some(next) = next { p { (next) } } }
 }
 
 fn evidence(figures: &[Evidence]) -> Markup {
@@ -76,8 +78,8 @@ fn evidence(figures: &[Evidence]) -> Markup {
                     dt { (figure.what) }
                     dd {
                         (figure.unit.shown(figure.value))
-                        @if let Some(reference) = figure.reference {
-                            span.faint { " against " (figure.unit.shown(reference)) }
+                        @if let Some(compared) = figure.compared() {
+                            span.faint { " " (compared) }
                         }
                     }
                 }

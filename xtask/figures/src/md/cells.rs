@@ -78,34 +78,20 @@ fn arrays(chunk: Bytes) -> Vec<Made> {
     let md = |kind, members| Made { kind, members, lvm: false, degraded: false };
     let lvm = |kind, members| Made { lvm: true, ..md(kind, members) };
     let without_one = |kind, members| Made { degraded: true, ..md(kind, members) };
-    let raid10 = |copies, arrangement| ArrayKind::Raid10 { chunk, copies, arrangement };
-    let (near, far, offset) = (Arrangement::Near, Arrangement::Far, Arrangement::Offset);
-    vec![
-        lvm(ArrayKind::Linear, 2),
-        md(ArrayKind::Stripe { chunk }, 2),
-        md(ArrayKind::Stripe { chunk }, 3),
-        md(ArrayKind::Stripe { chunk }, 4),
-        lvm(ArrayKind::Stripe { chunk }, 4),
-        md(ArrayKind::Mirror, 2),
-        md(ArrayKind::Mirror, 3),
-        without_one(ArrayKind::Mirror, 2),
-        md(raid10(2, near), 2),
-        md(raid10(2, near), 3),
-        md(raid10(2, near), 4),
-        without_one(raid10(2, near), 4),
-        md(raid10(2, far), 2),
-        md(raid10(2, far), 3),
-        md(raid10(2, far), 4),
-        without_one(raid10(2, far), 4),
-        md(raid10(2, offset), 2),
-        md(raid10(2, offset), 3),
-        md(raid10(2, offset), 4),
-        without_one(raid10(2, offset), 4),
-        md(ArrayKind::Raid5 { chunk }, 4),
-        without_one(ArrayKind::Raid5 { chunk }, 4),
-        md(ArrayKind::Raid6 { chunk }, 5),
-        without_one(ArrayKind::Raid6 { chunk }, 5),
-    ]
+    let mut all = vec![lvm(ArrayKind::Linear, 2)];
+    all.extend([2, 3, 4].map(|members| md(ArrayKind::Stripe { chunk }, members)));
+    all.push(lvm(ArrayKind::Stripe { chunk }, 4));
+    all.extend([2, 3].map(|members| md(ArrayKind::Mirror, members)));
+    all.push(without_one(ArrayKind::Mirror, 2));
+    for arrangement in [Arrangement::Near, Arrangement::Far, Arrangement::Offset] {
+        let kind = ArrayKind::Raid10 { chunk, copies: 2, arrangement };
+        all.extend([2, 3, 4].map(|members| md(kind, members)));
+        all.push(without_one(kind, 4));
+    }
+    for (kind, members) in [(ArrayKind::Raid5 { chunk }, 4), (ArrayKind::Raid6 { chunk }, 5)] {
+        all.extend([md(kind, members), without_one(kind, members)]);
+    }
+    all
 }
 
 /// Everything that is compared: each array with the loads that are tried on it.

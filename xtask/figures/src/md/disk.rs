@@ -1,7 +1,7 @@
 //! A disk of the guest that is held to the volume model: the guest's kernel asks this process, as an NBD client.
 //!
-//! What it answers is as late as the simulator says, so a difference between the two is the kernel's. Pages of zeros take no
-//! memory.
+//! What it answers is as late as the simulator says, so a difference between the two is the kernel's. Sectors of zeros
+//! take no memory.
 
 use ebbtide_model::units::{Bytes, Instant, MemberOffset, Nanos};
 use ebbtide_model::volume::{Model, Shape};
@@ -14,8 +14,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-const PAGE: usize = 4096;
-static ZEROS: [u8; PAGE] = [0; PAGE];
+const SECTOR: usize = 512;
 /// The protocol's numbers (NetworkBlockDevice/nbd, doc/proto.md).
 const REQUEST: u32 = 0x2560_9513;
 const REPLY: u32 = 0x6744_6698;
@@ -60,7 +59,7 @@ fn requests(
     changed: &Condvar,
 ) -> std::io::Result<()> {
     let mut model = Model::new(shape, 1);
-    let mut pages: HashMap<u64, Box<[u8; PAGE]>> = HashMap::new();
+    let mut sectors: HashMap<u64, Vec<u8>> = HashMap::new();
     loop {
         if u32::from_be_bytes(bytes(stream)?) != REQUEST {
             return Err(std::io::Error::other("not a request"));
@@ -81,11 +80,22 @@ fn requests(
             }
         };
         let mut data = vec![0; length as usize];
+        let first = offset / SECTOR as u64;
         if op == OpKind::Write {
             stream.read_exact(&mut data)?;
-            store(&mut pages, offset, &data);
+            for (number, sector) in (first..).zip(data.chunks(SECTOR)) {
+                if sector.iter().all(|byte| *byte == 0) {
+                    sectors.remove(&number);
+                } else {
+                    sectors.insert(number, sector.to_vec());
+                }
+            }
         } else {
-            load(&pages, offset, &mut data);
+            for (number, sector) in (first..).zip(data.chunks_mut(SECTOR)) {
+                if let Some(kept) = sectors.get(&number) {
+                    sector.copy_from_slice(kept);
+                }
+            }
             answer.extend_from_slice(&data);
         }
         let end = model.submit(now, op, MemberOffset(offset), Bytes(u64::from(length)), None);
@@ -125,40 +135,4 @@ fn answer(stream: &mut UnixStream, queue: &Mutex<Answers>, changed: &Condvar) {
         };
         answers = changed.wait_timeout(answers, wait).unwrap_or_else(PoisonError::into_inner).0;
     }
-}
-
-fn store(pages: &mut HashMap<u64, Box<[u8; PAGE]>>, offset: u64, data: &[u8]) {
-    for (page, at, part) in parts(offset, data.len()) {
-        let data = &data[part.clone()];
-        if let Some(page) = pages.get_mut(&page) {
-            page[at..at + data.len()].copy_from_slice(data);
-        } else if data != &ZEROS[..data.len()] {
-            let mut new = Box::new([0; PAGE]);
-            new[at..at + data.len()].copy_from_slice(data);
-            pages.insert(page, new);
-        }
-    }
-}
-
-fn load(pages: &HashMap<u64, Box<[u8; PAGE]>>, offset: u64, data: &mut [u8]) {
-    for (page, at, part) in parts(offset, data.len()) {
-        if let Some(page) = pages.get(&page) {
-            let length = part.len();
-            data[part].copy_from_slice(&page[at..at + length]);
-        }
-    }
-}
-
-/// The pages of a request: number, first byte there, and which of the request's bytes.
-fn parts(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
-    let mut done = 0;
-    std::iter::from_fn(move || {
-        let at = offset + done as u64;
-        let within = (at % PAGE as u64) as usize;
-        let part = done..length.min(done + PAGE - within);
-        (done < length).then(|| {
-            done = part.end;
-            (at / PAGE as u64, within, part)
-        })
-    })
 }

@@ -34,9 +34,6 @@ pub struct Options {
     /// Only arrays whose name contains this, or one of several between `|`
     #[arg(long, default_value = "")]
     only: String,
-    /// Print every cell
-    #[arg(long)]
-    all: bool,
     /// Be a disk of the guest: standard input is the socket
     #[arg(long, hide = true)]
     disk: bool,
@@ -60,9 +57,6 @@ pub fn run(options: &Options) -> Result<(), String> {
         write(&path, &written(&measured))?;
     }
     let compared = compare(&chosen, &measured)?;
-    if options.all {
-        compared.iter().for_each(|cell| println!("{}", cell.line()));
-    }
     let table = table(&compared);
     println!("{table}");
     if options.only.is_empty() {
@@ -233,15 +227,6 @@ impl Compared {
 
     fn is_near(&self) -> bool {
         (self.ratio() - 1.0).abs() <= WITHIN
-    }
-
-    fn line(&self) -> String {
-        let of = |Figures { rate, read, written }| {
-            let [rate, read, written] = [rate, read, written].map(|bytes: f64| bytes / 1e6);
-            format!("{rate:6.2} (r {read:6.2} w {written:6.2})")
-        };
-        let (key, md, simulated) = (key(&self.made, &self.asked), of(self.real), of(self.simulated));
-        format!("{:5.2} {key:64} md {md}  sim {simulated}", self.ratio())
     }
 }
 

@@ -118,7 +118,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
     if let Some(judged) = by_hot(case, facts) {
         return judged;
     }
-    let unseen = || Absent::because("no short runs with more in flight had enough operations for a rate");
+    let unseen = || Absent::unmeasured("no short runs with more in flight had enough operations for a rate");
     let rungs = facts.rungs.as_ref().filter(|rungs| !rungs.deeper.is_empty()).ok_or_else(unseen)?;
     let more = rungs.more(NO_GAIN).ok_or_else(unseen)?;
     let MoreInFlight::Flat(step, gain) = more else { return Err(unclear(rungs, &more)) };
@@ -232,7 +232,7 @@ fn knee<'a>(rungs: &[&'a Rung]) -> Option<&'a Rung> {
 /// That the server is what serves no faster, where the ladder shows that more in flight, which gained so much at most, are of no use.
 fn by_server(case: &Case<'_>, gain: f64, needed: f64) -> Judged {
     let unseen =
-        || Absent::because("the devices of the members were not observed, so that it may be anything");
+        || Absent::unmeasured("the devices of the members were not observed, so that it may be anything");
     let (place, each) = place(case).zip(typical(case)).ok_or_else(unseen)?;
     let calls = each.at_server / case.kept().max(1.0);
     let share = each.round_trip / each.whole;

@@ -52,18 +52,11 @@ pub enum Outcome {
     Counted(Counted),
     /// The cause was not there, and why that is known.
     Void(String),
-    /// What others did, whenever it ran.
-    Disturbed(Disturbed),
-    Failed(String),
-}
-
-/// What others did during a case.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Disturbed {
-    /// Moved so many bytes per second on the disk.
+    /// Others moved so many bytes per second on the disk, whenever it ran.
     Moved(f64),
-    /// The hypervisor took this share of the processors' time.
+    /// The hypervisor took this share of the processors' time, whenever it ran.
     Stole(f64),
+    Failed(String),
 }
 
 /// A verdict on a case whose truth is known.
@@ -95,8 +88,8 @@ impl Counted {
 
 /// Makes a case, runs it, and takes all of it away again; anew where others were at work beside it.
 pub fn judge(test_bed: &TestBed, case: &Case) -> Judged {
-    let mut last = None;
-    for _ in 0..TURNS {
+    let mut turns = 0;
+    loop {
         let judged = turn(test_bed, case).unwrap_or_else(|why| Judged {
             case: case.clone(),
             outcome: Outcome::Failed(why),
@@ -104,13 +97,11 @@ pub fn judge(test_bed: &TestBed, case: &Case) -> Judged {
             gains: Vec::new(),
             ahead: false,
         });
-        let disturbed = matches!(judged.outcome, Outcome::Disturbed(_));
-        last = Some(judged);
-        if !disturbed {
-            break;
+        turns += 1;
+        if turns == TURNS || !matches!(judged.outcome, Outcome::Moved(_) | Outcome::Stole(_)) {
+            return judged;
         }
     }
-    last.expect("a case has a turn at least")
 }
 
 fn turn(test_bed: &TestBed, case: &Case) -> Result<Judged, String> {
@@ -130,20 +121,18 @@ fn turn(test_bed: &TestBed, case: &Case) -> Result<Judged, String> {
     let (before, moved_before) = around::look(&disk)?;
     let hogs = case.causes.iter().any(|cause| matches!(cause, Cause::Hogs(_)));
     let ahead = before > QUIET && !hogs;
-    let place = if ahead { Place::Ahead } else { Place::Beside };
     let read = around::bytes_read(&disk)?;
-    let (stolen, full) = around::stolen_during(|| stage.run(&case.load, &all, place))?;
+    let (stolen, full) = around::stolen_during(|| stage.run(&case.load, &all, ahead))?;
     let full = full?;
     let read = around::bytes_read(&disk)?.saturating_sub(read);
     let (after, moved_after) = around::look(&disk)?;
     let (others, moved) = (f64::midpoint(before, after), moved_before.max(moved_after));
     let disturbed = if stolen > STOLEN {
-        Some(Disturbed::Stole(stolen))
+        Some(Outcome::Stole(stolen))
     } else {
-        (on_disk && moved > STILL).then_some(Disturbed::Moved(moved))
+        (on_disk && moved > STILL).then_some(Outcome::Moved(moved))
     };
-    if let Some(by) = disturbed {
-        let outcome = Outcome::Disturbed(by);
+    if let Some(outcome) = disturbed {
         return Ok(Judged { case: case.clone(), outcome, others, gains: Vec::new(), ahead });
     }
     let moment = case.load.for_a_moment();
@@ -156,11 +145,11 @@ fn turn(test_bed: &TestBed, case: &Case) -> Result<Judged, String> {
         Truth::Made => {
             for without in &case.causes {
                 let kept: Vec<&Cause> = case.causes.iter().filter(|cause| *cause != without).collect();
-                gains.push(stage.rate(&moment, &kept, place, &full)?);
+                gains.push(stage.rate(&moment, &kept, ahead, &full)?);
             }
             let without_all = match case.causes.len() {
                 1 => gains[0],
-                _ => stage.rate(&moment, &[], place, &full)?,
+                _ => stage.rate(&moment, &[], ahead, &full)?,
             };
             made(case, &gains, without_all)
         }
@@ -182,8 +171,8 @@ fn turn(test_bed: &TestBed, case: &Case) -> Result<Judged, String> {
             let more = deeper(&moment);
             let mut own = [0.0; oracle::PAIRS];
             for gain in &mut own {
-                let as_many = stage.rate(&moment, &all, place, &full)?;
-                *gain = stage.rate(&more, &all, place, &full)? / as_many;
+                let as_many = stage.rate(&moment, &all, ahead, &full)?;
+                *gain = stage.rate(&more, &all, ahead, &full)? / as_many;
             }
             let right = oracle::saturated(case, &stage.targets[0].path, &own)?;
             let beyond = case.base != Base::File && beyond_queue(&case.load, &stage.targets[0])?;
@@ -200,7 +189,7 @@ fn turn(test_bed: &TestBed, case: &Case) -> Result<Judged, String> {
         Err(why) => Outcome::Void(why),
         Ok(right) => {
             let asserted = full.named.contains(&VerdictKind::Concurrency);
-            let deeper = if asserted { stage.rate(&deeper(&moment), &all, place, &full)? } else { 0.0 };
+            let deeper = if asserted { stage.rate(&deeper(&moment), &all, ahead, &full)? } else { 0.0 };
             let few = deeper >= THERE;
             let mut right = right;
             if few && case.truth == Truth::Made && deeper >= NEAR * gains.iter().copied().fold(0.0, f64::max)
@@ -266,15 +255,6 @@ fn holding(case: &Case, gains: &[f64], iops: f64) -> Vec<VerdictKind> {
     there.map(|(cause, _)| cause.kind()).collect()
 }
 
-/// Where a run stands among those who want a processor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// At the same priority as others.
-    Beside,
-    /// At a higher priority than others.
-    Ahead,
-}
-
 /// A case whose devices are there.
 struct Stage<'a> {
     test_bed: &'a TestBed,
@@ -284,12 +264,12 @@ struct Stage<'a> {
 
 impl Stage<'_> {
     /// Rate under `causes` over that of `full`.
-    fn rate(&self, load: &Load, causes: &[&Cause], place: Place, full: &Said) -> Result<f64, String> {
-        Ok(self.run(load, causes, place)?.iops / full.iops.max(1e-9))
+    fn rate(&self, load: &Load, causes: &[&Cause], ahead: bool, full: &Said) -> Result<f64, String> {
+        Ok(self.run(load, causes, ahead)?.iops / full.iops.max(1e-9))
     }
 
-    /// Runs `ebb` under these causes, which end with it.
-    fn run(&self, load: &Load, causes: &[&Cause], place: Place) -> Result<Said, String> {
+    /// Runs `ebb` under these causes, which end with it; `ahead` of all others who want a processor.
+    fn run(&self, load: &Load, causes: &[&Cause], ahead: bool) -> Result<Said, String> {
         let (group, others) = (self.test_bed.group("load")?, self.test_bed.group("others")?);
         let mut load = load.clone();
         // The last core: the first has more of the interrupts.
@@ -351,9 +331,9 @@ impl Stage<'_> {
             }
         }
         let arguments = self.arguments(&load)?;
-        let mut command = in_group(&group, place == Place::Ahead, "timeout");
+        let mut command = in_group(&group, ahead, "timeout");
         command.arg(LIFE.to_string());
-        if place == Place::Ahead {
+        if ahead {
             command.args(["chrt", "--fifo", "1"]);
         }
         if pinned {

@@ -46,12 +46,6 @@ fn cases(options: &Options) -> Result<Vec<Case>, String> {
     Ok(draw::all(!options.tuning).into_iter().filter(named).collect())
 }
 
-/// The path that it has from elsewhere too.
-fn absolute(program: &str) -> Result<String, String> {
-    let path = std::fs::canonicalize(program).map_err(|error| format!("{program}: {error}"))?;
-    Ok(path.to_string_lossy().into_owned())
-}
-
 /// Runs the real cases that are asked for.
 ///
 /// # Errors
@@ -76,11 +70,13 @@ pub fn run(options: &Options) -> Result<(), String> {
         }
     }
     let ebb = match &options.ebb {
-        Some(path) => absolute(path)?,
-        None => absolute(&crate::run::built("--package ebbtide", "ebb")?)?,
+        Some(path) => path.clone(),
+        None => crate::run::built("--package ebbtide", "ebb")?,
     };
+    // The path that it has from elsewhere too.
+    let ebb = std::fs::canonicalize(&ebb).map_err(|error| format!("{ebb}: {error}"))?;
     let start = Instant::now();
-    let test_bed = TestBed::new(&ebb)?;
+    let test_bed = TestBed::new(&ebb.to_string_lossy())?;
     let mut judged: Vec<Judged> = Vec::new();
     for (index, case) in cases.iter().enumerate() {
         let one = judge::judge(&test_bed, case);

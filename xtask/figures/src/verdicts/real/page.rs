@@ -1,7 +1,7 @@
 //! What came of the cases, as a line each and as the table of docs/verdict-accuracy.md.
 
 use super::draw::CLASSES;
-use super::judge::{Counted, Disturbed, Judged, Outcome};
+use super::judge::{Counted, Judged, Outcome};
 use ebbtide_analysis::VerdictKind;
 use std::fmt::Write as _;
 
@@ -47,10 +47,10 @@ pub fn line(judged: &Judged) -> String {
             format!("{how}{invented} {}{without}{want}{says}", names(&counted.named))
         }
         Outcome::Void(why) => format!("void: {why}"),
-        Outcome::Disturbed(Disturbed::Moved(rate)) => {
+        Outcome::Moved(rate) => {
             format!("disturbed: others moved {:.0} MB/s on the disk", rate / 1e6)
         }
-        Outcome::Disturbed(Disturbed::Stole(share)) => {
+        Outcome::Stole(share) => {
             format!("disturbed: the hypervisor took {:.0}% of the processors' time", share * 100.0)
         }
         Outcome::Failed(why) => format!("FAILED: {why}"),
@@ -114,8 +114,8 @@ pub fn table(judged: &[Judged]) -> String {
     }
     let number = |of: fn(&Outcome) -> bool| judged.iter().filter(|one| of(&one.outcome)).count();
     let void = number(|outcome| matches!(outcome, Outcome::Void(_)));
-    let moved = number(|outcome| matches!(outcome, Outcome::Disturbed(Disturbed::Moved(_))));
-    let stolen = number(|outcome| matches!(outcome, Outcome::Disturbed(Disturbed::Stole(_))));
+    let moved = number(|outcome| matches!(outcome, Outcome::Moved(_)));
+    let stolen = number(|outcome| matches!(outcome, Outcome::Stole(_)));
     let failed = number(|outcome| matches!(outcome, Outcome::Failed(_)));
     let ahead = judged.iter().filter(|one| one.ahead).count();
     let mut others: Vec<f64> = judged.iter().map(|one| one.others).collect();
@@ -156,13 +156,11 @@ fn counted<'a>(judged: &'a [Judged], class: &'a str) -> impl Iterator<Item = &'a
 
 /// Which verdicts came first, the most frequent one first.
 fn firsts(row: &[&Counted]) -> String {
-    let mut found: Vec<(&str, usize)> = Vec::new();
-    for first in row.iter().filter_map(|case| case.named.first()) {
-        match found.iter_mut().find(|(name, _)| *name == first.name()) {
-            Some((_, count)) => *count += 1,
-            None => found.push((first.name(), 1)),
-        }
-    }
+    let mut found = std::collections::BTreeMap::<&str, usize>::new();
+    row.iter()
+        .filter_map(|case| case.named.first())
+        .for_each(|kind| *found.entry(kind.name()).or_default() += 1);
+    let mut found: Vec<_> = found.into_iter().collect();
     found.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     found.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ")
 }

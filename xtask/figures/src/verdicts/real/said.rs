@@ -28,8 +28,7 @@ fn figures(of: &Value) -> String {
 impl Said {
     /// Why this was not named, with the figures.
     pub fn why_not(&self, kind: VerdictKind) -> Option<String> {
-        let of_kind = |one: &&Value| one["kind"] == kind.name();
-        let found = self.ruled_out.as_array()?.iter().find(of_kind)?;
+        let found = self.ruled_out.as_array()?.iter().find(|one| one["kind"] == kind.name())?;
         Some(format!("{}: {}{}", kind.name(), found["why"].as_str()?, figures(found)))
     }
 }

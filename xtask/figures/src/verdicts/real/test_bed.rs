@@ -24,7 +24,7 @@ const TRIES: u32 = 10;
 /// Settings of a device that cases change, which outlive what a loop device was over.
 const SETTINGS: [&str; 2] = ["max_sectors_kb", "read_ahead_kb"];
 /// Weight of the programs of a case beside others' (cgroup v1 `cpu.shares`, its largest; v2 `cpu.weight`): on a machine that
-/// others use, what a case starts has its part of the processors. Ahead of them is another matter: see `judge::Place`.
+/// others use, what a case starts has its part of the processors. Ahead of them is another matter: see `judge`.
 const WEIGHT: [(&str, &str); 2] = [("cpu.shares", "262144"), ("cpu.weight", "10000")];
 
 /// Ends the programs in the groups `$3`, detaches the loop devices over files in `$1` and `$2`, and removes these.

@@ -109,10 +109,10 @@ fn of_workload(report: &Report, standing: &Standing, first: bool) -> Vec<String>
         .any(|c| c.control == report.design_name(report.control) && c.conclusion == Conclusion::Faster);
     let mut sentences = vec![match candidates.as_slice() {
         [one, other] => {
-            let interval =
-                standing.open().find_map(|c| c.interval.map(|_| format!("ratio {}", sureness(c, first))));
-            let interval = interval.unwrap_or_else(|| "too few rounds".to_owned());
-            format!("{under}not decided between {one} and {other} ({interval}).")
+            let told =
+                |c: &Comparison| c.interval.map(|_| format!("{} {}", ratio_of(c.metric), sureness(c, first)));
+            let told = standing.open().find_map(told).unwrap_or_else(|| "too few rounds".to_owned());
+            format!("{under}not decided between {one} and {other} ({told}).")
         }
         several => format!("{under}not decided; the best is one of {}.", names(several)),
     }];
@@ -145,8 +145,11 @@ fn told(standing: &Standing, report: &Report, first: bool) -> String {
         ([], _) => format!("{}{is_control} is the best: {gain}", standing.best),
         ([one], None) => {
             let Comparison { design, control, .. } = one;
-            let bound = words::bound([*one]);
-            format!("{design} and {control} are equally good within {bound} (ratio {})", sureness(one, first))
+            let (bound, ratio) = (words::bound([*one]), ratio_of(one.metric));
+            format!(
+                "{design} and {control} are equally good within {bound} ({ratio} {})",
+                sureness(one, first)
+            )
         }
         (_, None) => {
             let bound = words::bound(tied.iter().copied());
@@ -218,6 +221,11 @@ fn times(comparison: &Comparison) -> String {
     } else {
         format!("{ratio} times as fast as {other}")
     }
+}
+
+/// What is compared.
+fn ratio_of(metric: Metric) -> String {
+    if metric.lower_is_better() { format!("ratio of {}", metric.in_words()) } else { "ratio".to_owned() }
 }
 
 /// The interval of a ratio, as in the table: `0.98 to 1.00`.

@@ -25,9 +25,6 @@ pub struct RaceView {
     pub levels: BTreeMap<usize, Vec<Option<usize>>>,
 }
 
-/// Up to so many designs are named in a sentence.
-const MOST_NAMES: usize = 4;
-
 impl RaceView {
     pub(crate) fn new(experiment: &Experiment, raced: &Raced, found: &Factors) -> Option<RaceView> {
         let sweep = experiment.sweep.as_ref()?;
@@ -58,13 +55,13 @@ impl RaceView {
         let (of, by) = (words::count(raced.lanes.len() as u64, "design"), objective_words(&raced.objective));
         let percent = |share: f64| words::level(share);
         let sure = format!("chance that the best was dropped: at most {}", percent(raced.error));
-        let names = || {
-            let mut names: Vec<String> =
-                raced.left.iter().take(MOST_NAMES).map(|design| self.name(*design).to_owned()).collect();
-            if let more @ 1.. = raced.left.len().saturating_sub(MOST_NAMES) {
-                names.push(format!("{more} more"));
+        // Of many their number says enough: the table has their names.
+        let names = match raced.left.as_slice() {
+            few if few.len() <= words::MOST_NAMES => {
+                let names: Vec<String> = few.iter().map(|design| self.name(*design).to_owned()).collect();
+                format!(": {}", words::list(&names))
             }
-            words::list(&names)
+            _ => String::new(),
         };
         let alike =
             self.among(&raced.left).shared().map_or(String::new(), |shared| format!(", all with {shared},"));
@@ -80,26 +77,22 @@ impl RaceView {
             (None, []) => format!("None of {of} is left: each breaks a limit or failed ({by}).",),
             (None, left) if front && raced.decided => {
                 format!(
-                    "{} of {of} are the front {by}, and each is better than the others in something ({sure}): {}.",
-                    left.len(),
-                    names()
+                    "{} of {of} are the front {by}, and each is better than the others in something ({sure}){names}.",
+                    left.len()
                 )
             }
             (None, left) if raced.decided => format!(
-                "{} of {of}{alike} are the best {by} and within {margin} of the first of them ({sure}): {}.",
-                left.len(),
-                names()
+                "{} of {of}{alike} are the best {by} and within {margin} of the first of them ({sure}){names}.",
+                left.len()
             ),
             (None, left) if front => format!(
-                "No winner yet: {} of {of}{alike} are left {by}, and it is not shown that each beats every other in some figure ({sure}): {}.",
-                left.len(),
-                names()
+                "No winner yet: {} of {of}{alike} are left {by}, and it is not shown that each beats every other in some figure ({sure}){names}.",
+                left.len()
             ),
             (None, left) => format!(
                 "No winner yet: {} of {of}{alike} are left {by}, the best among them ({sure}); it is not shown that they are \
-                 within {margin} of each other: {}.",
-                left.len(),
-                names()
+                 within {margin} of each other{names}.",
+                left.len()
             ),
         };
         let whole = words::count(raced.rounds.into(), "round");

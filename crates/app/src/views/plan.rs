@@ -27,7 +27,7 @@ pub fn plans(need: &Need, answer: &Answer, files: Option<&[PathBuf]>) -> String 
     if answer.plans.is_empty() {
         text.push_str("Nothing does what is needed.\n");
     } else {
-        text.push_str(&ranked(&answer.plans));
+        text.push_str(&ranked(need, &answer.plans));
         text.push('\n');
         for plan in &answer.plans {
             text.push_str(&detail(need, plan, files.and_then(|files| files.get(plan.rank - 1))));
@@ -79,11 +79,16 @@ fn volumes(count: u32) -> String {
     ebbtide_model::units::format_count(count.into(), "volume")
 }
 
-fn ranked(plans: &[Plan]) -> String {
-    let mut rows = vec![
-        ["", "design", "$/month", "IOPS (95%)", "sequential (95%)", "p99 (95%)", "limited by"]
-            .map(str::to_owned),
-    ];
+/// The latency and the rate that it is of stand together, the most that there can be apart from them.
+fn ranked(need: &Need, plans: &[Plan]) -> String {
+    // One that has local disks alone costs what its instance does.
+    let priced = plans.iter().all(|plan| plan.instance_month_usd.is_some());
+    let price_of = if priced { "$/month" } else { "$/month, instance not priced" };
+    let at = need
+        .iops
+        .map_or_else(|| "p99 of one".to_owned(), |rate| format!("p99 at {} IOPS", format_iops(rate)));
+    let mut rows =
+        vec![["", "design", price_of, &at, "most IOPS", "most sequential", "limited by"].map(str::to_owned)];
     rows.extend(plans.iter().map(|plan| {
         let marked = |name, figure: String| match plan.in_burst.contains(&name) {
             true => format!("{figure}*"),
@@ -99,9 +104,9 @@ fn ranked(plans: &[Plan]) -> String {
             plan.rank.to_string(),
             format!("{} {}", plan.layout, kind(&plan.volumes)),
             price(plan),
+            marked("lat_p99", span(&plan.lat_p99, &format_latency, None)),
             marked("iops", span(&plan.iops, &format_iops, Some(""))),
             marked("throughput", span(&plan.throughput, &format_throughput, Some("B/s"))),
-            marked("lat_p99", span(&plan.lat_p99, &format_latency, None)),
             plan.limited_by.clone(),
         ]
     }));

@@ -109,7 +109,9 @@ fn holes_are_pointed_out_and_filled_with_destroy() {
         assert!(fs::read(&path).expect("reads").iter().all(|byte| *byte == 0), "only with --destroy");
         let output = ebb().arg("--destroy").output().expect("runs");
         let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && !said.contains("holes"), "{arguments:?}: {said}");
+        // 3: on a disk that is busy with what was filled no read may end within the time.
+        let filled = matches!(output.status.code(), Some(0 | 3));
+        assert!(filled && !said.contains("holes"), "{arguments:?}: {said}");
         for block in fs::read(&path).expect("reads").chunks(4096) {
             assert!(block.iter().any(|byte| *byte != 0), "{arguments:?}: every block is filled");
         }

@@ -81,14 +81,11 @@ fn volumes(count: u32) -> String {
 
 /// The latency and the rate that it is of stand together, the most that there can be apart from them.
 fn ranked(need: &Need, plans: &[Plan]) -> String {
-    // One that has local disks alone costs what its instance does.
-    let priced = plans.iter().all(|plan| plan.instance_month_usd.is_some());
-    let price_of = if priced { "$/month" } else { "$/month, instance not priced" };
     let at = need
         .iops
         .map_or_else(|| "p99 of one".to_owned(), |rate| format!("p99 at {} IOPS", format_iops(rate)));
     let mut rows =
-        vec![["", "design", price_of, &at, "most IOPS", "most sequential", "limited by"].map(str::to_owned)];
+        vec![["", "design", "$/month", &at, "most IOPS", "sequential", "limited by"].map(str::to_owned)];
     rows.extend(plans.iter().map(|plan| {
         let marked = |name, figure: String| match plan.in_burst.contains(&name) {
             true => format!("{figure}*"),
@@ -125,11 +122,13 @@ fn kind(volumes: &[Volumes]) -> String {
     names.join("+")
 }
 
-/// US dollars a month, the instance's too where they are known; an instance's own disks have no price without it.
+/// US dollars a month; where the instance has no price in the catalogue, that it comes to it.
 fn price(plan: &Plan) -> String {
     match plan.instance_month_usd {
-        None if plan.price_month_usd == 0.0 => "with it".to_owned(),
-        instance => format!("{:.2}", plan.price_month_usd + instance.unwrap_or(0.0)),
+        Some(instance) => format!("{:.2}", plan.price_month_usd + instance),
+        None if plan.price_month_usd == 0.0 => "instance not priced".to_owned(),
+        None if plan.instance.is_some() => format!("{:.2} + instance", plan.price_month_usd),
+        None => format!("{:.2}", plan.price_month_usd),
     }
 }
 

@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn arrays_of_arrays_survive_what_every_set_of_lost_volumes_says() {
         let array = |name: &str, members: Vec<LayoutNode>| {
-            let layout = LayoutName::ALL.into_iter().find(|layout| layout.name() == name).unwrap();
+            let layout = LayoutName::ALL.iter().find(|layout| layout.name() == name).unwrap();
             LayoutNode::Array { kind: layout.array(MODEL_CHUNK, 2, Arrangement::Near), members }
         };
         let leaves = |range: std::ops::Range<usize>| range.map(LayoutNode::Volume).collect::<Vec<_>>();
@@ -342,7 +342,7 @@ mod tests {
             }
         }
         for row in compare(&[Bytes(Bytes::GIB); 5], Bytes(65536)).unwrap() {
-            let kind = LayoutName::ALL.into_iter().find(|layout| layout.name() == row.layout).unwrap();
+            let kind = LayoutName::ALL.iter().find(|layout| layout.name() == row.layout).unwrap();
             let (copies, arrangement) =
                 (row.copies.unwrap_or(2), row.arrangement.unwrap_or(Arrangement::Near));
             let flat = LayoutNode::Array {

@@ -5,9 +5,9 @@
 mod bench;
 mod door;
 mod fuzz;
+mod prose;
 mod purity;
 mod test_programs;
-mod verdict_pages;
 
 use clap::{Parser, Subcommand};
 use run::{Step, processors, run_all, run_beside};
@@ -119,7 +119,7 @@ fn quick_check() -> Result<(), String> {
     run_all(&[Step::cargo("formatting", "fmt --all --check")])?;
     purity::check()?;
     door::check()?;
-    verdict_pages::check()?;
+    prose::check()?;
     if packages::on_path("cargo-deny") {
         return licences();
     }

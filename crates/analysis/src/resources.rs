@@ -121,7 +121,7 @@ pub(crate) fn rows(case: &Case<'_>, facts: &Facts<'_>, verdicts: &[Verdict]) -> 
 }
 
 /// What would be full next once the first verdict's limit is lifted, in words, where its use is known: of what a load uses more of
-/// the faster it is.
+/// the faster it is. A limit or a link may have a burst rate above the one that it is held against, so that no most follows from them.
 pub fn next(rows: &[Row]) -> Option<String> {
     let is_first = |row: &Row| row.verdicts.iter().any(|(rank, _)| *rank == 1);
     rows.iter().find(|row| is_first(row))?;
@@ -129,12 +129,13 @@ pub fn next(rows: &[Row]) -> Option<String> {
     let others = rows.iter().filter(|row| !is_first(row) && grows.contains(&row.resource));
     let known = others.filter_map(|row| Some((row.resource, row.utilisation.filter(|used| *used > 0.0)?)));
     let (resource, used) = known.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    Some(format!(
-        "the next limit: {}, {} used now, so at most {} times this rate",
-        resource.name(),
-        percent(used),
-        ratio(1.0 / used)
-    ))
+    let most = match resource {
+        Resource::Threads | Resource::Processors => {
+            format!(", so at most {} times this rate", ratio(1.0 / used))
+        }
+        _ => String::new(),
+    };
+    Some(format!("the next limit: {}, {} used now{most}", resource.name(), percent(used)))
 }
 
 /// Share of the time that somebody of the host waited for it (PSI).
@@ -248,7 +249,7 @@ impl Lasting {
 
 /// What is above what lasts, the one that falls furthest.
 pub(crate) fn lasting(case: &Case<'_>) -> Option<Lasting> {
-    let of_links = usage::links(case).into_iter().filter(|link| link.used.burst()).map(|link| Lasting {
+    let of_links = usage::bursting_links(case).into_iter().map(|link| Lasting {
         who: format!("the link `{}`", link.link),
         now: link.used.rate,
         lasts: link.used.lasts,

@@ -6,12 +6,14 @@ use super::words;
 use ebbtide_analysis::compare::{Margins, Ratio, least_rounds};
 use ebbtide_analysis::{Comparison, Conclusion, Standing, VerdictKind};
 use ebbtide_model::metric::Metric;
-use std::collections::BTreeSet;
 
 /// Up to this many workloads are told one by one.
 const MOST_WORKLOADS: usize = 6;
 /// Beyond so many rounds it is not said how many would decide.
 const MOST_ROUNDS: f64 = 1000.0;
+
+/// What a forecast of time is multiplied by to be a budget that does not end the rounds.
+const BUDGET_SLACK: f64 = 1.25;
 
 /// The answer to `report`, most important sentence first; never empty.
 pub(crate) fn sentences(report: &Report) -> Vec<String> {
@@ -46,10 +48,14 @@ pub(crate) fn sentences(report: &Report) -> Vec<String> {
     sentences
 }
 
-/// The designs than which none is known to be better.
-fn first_ones(standing: &Standing) -> Vec<&str> {
-    let others = standing.against.iter().filter(|other| other.conclusion != Conclusion::Faster);
-    std::iter::once(standing.best.as_str()).chain(others.map(|other| other.control.as_str())).collect()
+/// The designs than which none is known to be better, in the experiment's order.
+fn first_ones<'a>(report: &'a Report, standing: &Standing) -> Vec<&'a str> {
+    let beaten = |name: &str| {
+        let mut others = standing.against.iter();
+        name != standing.best
+            && others.find(|c| c.control == name).is_none_or(|c| c.conclusion == Conclusion::Faster)
+    };
+    report.designs.iter().map(|design| design.name.as_str()).filter(|name| !beaten(name)).collect()
 }
 
 fn is_decided(standing: &Standing) -> bool {
@@ -67,29 +73,25 @@ fn together(report: &Report) -> Option<String> {
     if decided < number {
         return Some(format!("Which design is the best is decided under {decided} of {number} workloads."));
     }
-    let mut best: BTreeSet<&str> = first_ones(report.standings.first()?).into_iter().collect();
+    let mut best = first_ones(report, report.standings.first()?);
     for standing in &report.standings {
-        let here = first_ones(standing);
+        let here = first_ones(report, standing);
         best.retain(|name| here.contains(name));
     }
     if best.is_empty() {
         return Some(format!("No design is the best under {all}."));
     }
     if best.len() == report.designs.len() {
-        return Some(format!("All {} designs are equally good under {all}.", report.designs.len()));
+        return Some(format!("The {} designs tie under {all}.", report.designs.len()));
     }
-    let best: Vec<&str> =
-        report.designs.iter().map(|d| d.name.as_str()).filter(|name| best.contains(name)).collect();
     let ties = report.standings.iter().any(|standing| standing.tied().next().is_some());
     let how = match (best.as_slice(), ties) {
         ([one], true) => format!("{one} is the best, or ties for it, under {all}"),
         ([one], false) => format!("{one} is the best under {all}"),
         (several, _) => format!("{} tie for the best under {all}", names(several)),
     };
-    let gains = report.standings.iter().flat_map(|standing| &standing.against).filter(|c| {
-        c.control == report.design_name(report.control)
-            && c.conclusion == Conclusion::Faster
-            && !c.metric.lower_is_better()
+    let gains = report.comparisons.iter().filter(|c| {
+        best.contains(&c.design.as_str()) && c.conclusion == Conclusion::Faster && !c.metric.lower_is_better()
     });
     let most = gains.max_by(|a, b| a.ratio.total_cmp(&b.ratio));
     Some(format!("{how}{}.", most.map_or_else(String::new, |c| format!(", up to {}", times(c)))))
@@ -102,7 +104,7 @@ fn of_workload(report: &Report, standing: &Standing, first: bool) -> Vec<String>
     if standing.open().next().is_none() {
         return vec![format!("{under}{told}.")];
     }
-    let candidates = first_ones(standing);
+    let candidates = first_ones(report, standing);
     let beats_control = standing
         .against
         .iter()
@@ -126,7 +128,7 @@ fn of_workload(report: &Report, standing: &Standing, first: bool) -> Vec<String>
 /// What is known of the design that is ahead: against the control, and against the one that comes next.
 fn told(standing: &Standing, report: &Report, first: bool) -> String {
     let control = report.design_name(report.control);
-    let best = first_ones(standing);
+    let best = first_ones(report, standing);
     let tied: Vec<&Comparison> = standing.tied().collect();
     let second = standing.second();
     let against_control = standing.against.iter().find(|c| c.control == control);
@@ -144,16 +146,12 @@ fn told(standing: &Standing, report: &Report, first: bool) -> String {
         _ if open => format!("{}, ahead so far, is {gain}", standing.best),
         ([], _) => format!("{}{is_control} is the best: {gain}", standing.best),
         ([one], None) => {
-            let Comparison { design, control, .. } = one;
             let (bound, ratio) = (words::bound([*one]), ratio_of(one.metric));
-            format!(
-                "{design} and {control} are equally good within {bound} ({ratio} {})",
-                sureness(one, first)
-            )
+            format!("{} tie: they differ by at most {bound} ({ratio} {})", names(&best), sureness(one, first))
         }
         (_, None) => {
             let bound = words::bound(tied.iter().copied());
-            format!("all {} designs are equally good within {bound}", best.len())
+            format!("the {} designs tie: they differ by at most {bound} from {}", best.len(), standing.best)
         }
         (_, Some(_)) => {
             let bound = words::bound(tied.iter().copied());
@@ -164,7 +162,7 @@ fn told(standing: &Standing, report: &Report, first: bool) -> String {
 
 /// That a cache answered for a design that is among the best, or for the control.
 fn cached(report: &Report, standing: &Standing) -> Option<String> {
-    let named = first_ones(standing);
+    let named = first_ones(report, standing);
     let control = report.design_name(report.control);
     let cached = report.results.iter().filter(|view| {
         let design = view.result.design.as_str();
@@ -195,9 +193,10 @@ fn remedy(report: &Report, standing: &Standing) -> Option<String> {
         return Some(format!("more than {MOST_ROUNDS} rounds would be needed to tell"));
     }
     let rounds = (needed.ceil() as u64).max(u64::from(report.rounds) + 1);
-    let time = report.time_of_a_round().map(|each| words::duration(each * rounds as f64));
-    let time = time.map_or_else(String::new, |time| format!(", {time}"));
-    Some(format!("about {rounds} rounds would tell (trials_min = {rounds}{time})"))
+    // Whichever of them ends it: all three stand there.
+    let time = report.time_of_a_round().map(|each| (each * rounds as f64 * BUDGET_SLACK).ceil().max(1.0));
+    let budget = time.map_or_else(String::new, |seconds| format!(", budget = \"{seconds}s\""));
+    Some(format!("about {rounds} rounds would tell: trials_min = {rounds}, trials_max = {rounds}{budget}"))
 }
 
 /// The workload, where there are several.

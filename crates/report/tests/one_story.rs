@@ -144,7 +144,7 @@ fn headline_table_json_and_exit_status_agree() {
                     "what would decide it?\n{shown}"
                 );
             } else if tied == 3 {
-                assert!(first.contains("all 4 designs are equally good within "), "{shown}");
+                assert!(first.contains("the 4 designs tie: they differ by at most "), "{shown}");
             } else {
                 assert!(first.contains("the best"), "{shown}");
                 ties += usize::from(tied > 0);

@@ -76,6 +76,12 @@ impl Use {
         each.into_iter().filter_map(|(used, counted)| Some((used?, counted)))
     }
 
+    /// The one that is most above what lasts, where one is.
+    pub fn most_above_lasting(&self) -> Option<(LimitUse, Counted)> {
+        let above = |used: &LimitUse| used.rate / used.lasts;
+        self.each().filter(|(used, _)| used.burst()).max_by(|a, b| above(&a.0).total_cmp(&above(&b.0)))
+    }
+
     /// The fuller of the two.
     pub fn fullest(&self) -> Option<(LimitUse, Counted)> {
         self.each().max_by(|a, b| by_share(&a.0, &b.0))
@@ -196,9 +202,7 @@ pub fn bursting<'a>(case: &Case<'a>) -> Vec<(&'a str, Counted, LimitUse)> {
         let of_member = |member: &'a MemberShare| {
             let count = trial.members.iter().find(|seen| seen.name == member.name)?.ops.counts();
             let used = of_shape(case, case.shape(&member.name)?, count, trial.elapsed.as_secs_f64());
-            let above = |used: &LimitUse| used.rate / used.lasts;
-            let bursts = used.each().filter(|(used, _)| used.burst());
-            let (used, counted) = bursts.max_by(|a, b| above(&a.0).total_cmp(&above(&b.0)))?;
+            let (used, counted) = used.most_above_lasting()?;
             Some((member.name.as_str(), counted, used))
         };
         case.result.members.iter().filter_map(of_member).collect()
@@ -206,7 +210,7 @@ pub fn bursting<'a>(case: &Case<'a>) -> Vec<(&'a str, Counted, LimitUse)> {
     in_most(case.trials, seen, |a, b| (a.0, a.1) == (b.0, b.1), |(.., used)| used.rate)
 }
 
-/// How full a link is that volumes share: of the fullest of its limits.
+/// How full a link is that volumes share, of one of its limits.
 #[derive(Debug, Clone)]
 pub struct LinkUse<'a> {
     /// Name of the link.
@@ -217,8 +221,17 @@ pub struct LinkUse<'a> {
     pub counted: Counted,
 }
 
-/// The links that working members are behind: what all of these did, in the trial in the middle.
+/// The links that working members are behind, each by the fullest of its limits: what all of these did, in the trial in the middle.
 pub fn links<'a>(case: &Case<'a>) -> Vec<LinkUse<'a>> {
+    links_by(case, Use::fullest)
+}
+
+/// The links that spend credits, each by the limit that is most above what lasts: the fullest may be another.
+pub fn bursting_links<'a>(case: &Case<'a>) -> Vec<LinkUse<'a>> {
+    links_by(case, Use::most_above_lasting)
+}
+
+fn links_by<'a>(case: &Case<'a>, which: impl Fn(&Use) -> Option<(LimitUse, Counted)>) -> Vec<LinkUse<'a>> {
     let seen = |trial: &TrialSamples| {
         let of_link = |(index, link): (usize, &'a LinkShape)| {
             let behind = |member: &&MemberSamples| {
@@ -232,7 +245,7 @@ pub fn links<'a>(case: &Case<'a>) -> Vec<LinkUse<'a>> {
                 let Count { ops, bytes } = count.total();
                 (ops as f64 / seconds, bytes as f64 / seconds)
             });
-            let (used, counted) = used.fullest()?;
+            let (used, counted) = which(&used)?;
             Some(LinkUse { link: &link.name, used, counted })
         };
         case.experiment.links.iter().enumerate().filter_map(of_link).collect()

@@ -76,12 +76,8 @@ fn by_limits(case: &Case<'_>, facts: &Facts<'_>) -> Option<Verdict> {
         (squares > 0.0).then(|| 1.0 / squares)
     }))?;
     let (at_limit, all) = (full.len(), members.len());
-    use VerdictKind::{IdleCopies, PartialStripe, RequestSize};
-    let raise =
-        match [RequestSize, PartialStripe, IdleCopies].iter().any(|kind| facts.asserted(*kind).is_some()) {
-            true => "more or faster volumes would raise this, too",
-            false => "only more or faster volumes would raise this",
-        };
+    // What else would is said by the causes that lie deeper, and by designs that use the same volumes otherwise.
+    let raise = "more or faster volumes would raise this";
     let sentence = if all == 1 {
         format!("{name} is at its limit of {rate}: {raise}")
     } else if at_a_time < 1.5 {

@@ -27,5 +27,5 @@ pub(super) fn section(report: &Report) -> Option<Markup> {
             }
         }
     };
-    Some(scrolling("Designs", table))
+    Some(scrolling("Designs beside one another", table))
 }

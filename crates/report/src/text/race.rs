@@ -50,7 +50,7 @@ impl Page {
             let designs = words::count(gone.len() as u64, "design");
             self.prose(
                 &format!(
-                    "  {when}, {designs} left{shared} ({}): {}{more}",
+                    "  {when}, {designs} dropped{shared} ({}): {}{more}",
                     reasons.join(", "),
                     named.join("; ")
                 ),

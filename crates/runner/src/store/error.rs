@@ -83,7 +83,7 @@ pub enum StoreError {
     #[error("the store {} was locked by another program for more than 10 s", path.shown())]
     Busy { path: PathBuf },
     /// No session of that name.
-    #[error("no session `{}` in {}; `ebb list` shows what there is", excerpt(which), path.shown())]
+    #[error("no session `{}` in {}; `ebb list` shows what there is, and `last` is the last one", excerpt(which), path.shown())]
     NoSession {
         /// What was asked for.
         which: String,

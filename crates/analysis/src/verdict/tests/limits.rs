@@ -260,6 +260,12 @@ fn what_is_above_what_lasts_has_that_beside_it() {
     assert!(verdict.sentence.contains("; 200 operations/s is what lasts"), "{}", verdict.sentence);
     assert_eq!(lasting.map(|lasting| (lasting.now, lasting.lasts)), Some((1980.0, 200.0)));
     assert!(warned);
+    // Its operations are fuller, and last; its bytes are not full, and do not.
+    let bytes = Limit { rate: 4e6, burst_rate: Some(64e6), burst_credits: 1e9 };
+    experiment.links = vec![LinkShape { throughput: Some(bytes), ..steady.clone() }];
+    let (_, lasting, warned) = said(&experiment);
+    assert_eq!(lasting.map(|lasting| (lasting.now, lasting.lasts)), Some((1980.0 * 4096.0, 4e6)));
+    assert!(warned);
     // Opposites: a link that carries as much for ever; a volume's own credits.
     experiment.links = vec![steady];
     let (verdict, lasting, warned) = said(&experiment);

@@ -216,6 +216,11 @@ fn own(course: &Course<'_>, path: &Path) -> Result<Spec, CliError> {
     jobs::on_path(path, wanted, jobs.collect(), seed)
 }
 
+/// That there is no profile of that name, where there is none.
+pub(super) fn unknown(name: &str) -> Option<CliError> {
+    if is_profile_file(name) { None } else { built_in(name).err() }
+}
+
 fn built_in(name: &str) -> Result<&'static Profile, CliError> {
     Profile::get(name).ok_or_else(|| {
         CliError::Usage(format!(

@@ -58,7 +58,7 @@ pub(super) fn environment(report: &Report) -> Option<Markup> {
 
 pub(super) fn experiment(report: &Report) -> Option<Markup> {
     Some(html! {
-        (scrolling("Designs", html! { table {
+        (scrolling("Designs of the experiment", html! { table {
             thead { tr { th { "design" } th { "layout" } th { "members" } } }
             tbody { @for (index, design) in report.designs.iter().enumerate() { tr {
                 th scope="row" { (design.name) @if index == report.control { span.faint { " (control)" } } }

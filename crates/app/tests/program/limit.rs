@@ -61,7 +61,8 @@ fn what_a_command_and_its_children_write_is_counted_and_held() {
     assert!((20.0 * 1048576.0..40e6).contains(&moved), "{said}");
     // It was held, or it is said that it was not: on a busy machine all of it may pass before the first look, or slowly enough.
     assert!(moved <= 10e6 * (seconds + 0.3) || write["exceeded"] == true, "{said}");
-    let was_slow = write["per_second"].as_f64() < Some(9e6);
+    // Its own pace may lie just below the limit.
+    let was_slow = write["per_second"].as_f64() < Some(10e6);
     assert!(said["stops"].as_u64() > Some(0) || write["exceeded"] == true || was_slow, "{said}");
     // A limit that it never meets does not stop it.
     let output = limit(&home, "--read 100GB --json", "echo out; echo err >&2").output().unwrap();

@@ -47,8 +47,8 @@ fn sentences(prose: &[&str]) -> Vec<String> {
     sentences
 }
 
-/// What is wrong with a page of any kind.
-fn faults(page: &str) -> Vec<String> {
+/// What is wrong with a page of any kind, of which no sentence may have more than `most` words.
+fn faults(page: &str, most: usize) -> Vec<String> {
     let prose = prose(page);
     let sentences = sentences(&prose);
     let words = |sentence: &&String| sentence.split_whitespace().count();
@@ -57,8 +57,8 @@ fn faults(page: &str) -> Vec<String> {
     if long * 10 > sentences.len() {
         faults.push(format!("{long} of {} sentences have more than {MOST_WORDS} words", sentences.len()));
     }
-    for sentence in sentences.iter().filter(|sentence| words(sentence) > MOST_WORDS_EVER) {
-        faults.push(format!("{} words, of {MOST_WORDS_EVER} at most: {sentence}", words(&sentence)));
+    for sentence in sentences.iter().filter(|sentence| words(sentence) > most) {
+        faults.push(format!("{} words, of {most} at most: {sentence}", words(&sentence)));
     }
     for line in prose.iter().filter(|line| line.chars().count() > MOST_COLUMNS) {
         faults.push(format!("a line of more than {MOST_COLUMNS} characters: {line}"));
@@ -68,7 +68,7 @@ fn faults(page: &str) -> Vec<String> {
 
 /// What is wrong with a page of a verdict.
 fn verdict_faults(page: &str) -> Vec<String> {
-    let mut faults = faults(page);
+    let mut faults = faults(page, MOST_WORDS);
     let parts: Vec<&str> = page.lines().filter(|line| line.starts_with("## ")).collect();
     if parts != PARTS {
         faults.push(format!("its parts are {parts:?} instead of {PARTS:?}"));
@@ -76,12 +76,6 @@ fn verdict_faults(page: &str) -> Vec<String> {
     let lines = page.lines().count();
     if lines > MOST_LINES {
         faults.push(format!("it has {lines} lines, of {MOST_LINES} at most"));
-    }
-    for sentence in sentences(&prose(page)) {
-        let words = sentence.split_whitespace().count();
-        if words > MOST_WORDS {
-            faults.push(format!("{words} words, of {MOST_WORDS} at most: {sentence}"));
-        }
     }
     faults
 }
@@ -100,7 +94,11 @@ pub fn check() -> Result<(), String> {
             let path = entry.map_err(told)?.path();
             if path.extension().is_some_and(|ending| ending == "md") {
                 let page = pages::read(&path)?;
-                let of_page = if place == "docs/verdicts" { verdict_faults(&page) } else { faults(&page) };
+                let of_page = if place == "docs/verdicts" {
+                    verdict_faults(&page)
+                } else {
+                    faults(&page, MOST_WORDS_EVER)
+                };
                 wrong.extend(of_page.into_iter().map(|fault| format!("{}: {fault}", path.display())));
             }
         }
@@ -123,9 +121,11 @@ mod tests {
         assert!(verdict_faults(&page(&format!("- {0}\n- {0}", "word ".repeat(20)))).is_empty());
         assert!(verdict_faults(&page(&"line\n\n".repeat(40)))[0].contains("lines, of 60"));
         let many = ["It is so."; 9].join(" ");
-        assert!(faults(&format!("{many}\n{long}.\n")).is_empty(), "one of ten");
-        assert!(faults(&format!("{long}. It is so.\n"))[0].starts_with("1 of 2 sentences"));
-        assert!(faults(&format!("{many}\n{long} {long}.\n"))[0].starts_with("52 words, of 40"));
+        assert!(faults(&format!("{many}\n{long}.\n"), MOST_WORDS_EVER).is_empty(), "one of ten");
+        assert!(faults(&format!("{long}. It is so.\n"), MOST_WORDS_EVER)[0].starts_with("1 of 2 sentences"));
+        assert!(
+            faults(&format!("{many}\n{long} {long}.\n"), MOST_WORDS_EVER)[0].starts_with("52 words, of 40")
+        );
         assert!(verdict_faults("# `x`: y\n")[0].contains("its parts are []"));
     }
 }

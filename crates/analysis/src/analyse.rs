@@ -10,8 +10,8 @@ use super::metrics::{natural, primary};
 use super::steady::{self, SteadyMeasure};
 use super::trials::{by_design, of, samples};
 use super::{
-    AaPair, Analysis, Comparison, Conclusion, DesignResult, TrialSummary, VerdictKind, Warning, WarningKind,
-    below, factors, members, race, verdict,
+    AaPair, Analysis, Comparison, DesignResult, TrialSummary, VerdictKind, Warning, WarningKind, below,
+    factors, members, race, verdict,
 };
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::metric::Metric;
@@ -248,27 +248,14 @@ fn compare_with_control(
     into: &mut Vec<Comparison>,
 ) {
     let experiment = &session.experiment;
-    let (level, margins) = (experiment.answer.level, Margins::of(&experiment.answer));
     let asked = &experiment.workloads[workload];
-    for (metric, pairs) in pairs((part, Role::Candidate), control, workload) {
-        // Whatever gets a word is held to the level together; the other metrics are figures.
-        let judged = metric == primary(&experiment.answer, asked);
-        let family = if judged { compare::family(experiment) } else { 1 };
-        let Some(seen) = compare::ratio(&pairs, compare::level_of_each(level, family)) else { continue };
-        into.push(Comparison {
-            design: experiment.designs[part.design].name.clone(),
-            control: experiment.designs[control.design].name.clone(),
-            workload: asked.name.clone(),
-            metric,
-            ratio: seen.ratio,
-            interval: seen.interval,
-            ci_level: level,
-            family,
-            correlation: seen.correlation,
-            rounds: seen.rounds,
-            conclusion: if judged { margins.conclude(metric, &seen) } else { Conclusion::NotJudged },
-        });
-    }
+    let designs = [part.design, control.design];
+    let pairs = pairs((part, Role::Candidate), control, workload);
+    into.extend(
+        pairs
+            .iter()
+            .filter_map(|(metric, pairs)| compare::compared(experiment, designs, asked, *metric, pairs)),
+    );
 }
 
 fn control_with_itself(session: &Session, part: &OfDesign, workload: usize, analysis: &mut Analysis) {

@@ -1,10 +1,10 @@
 //! Which design is the best under a workload: the designs held against each other, not against the control only.
 //!
-//! The design that is ahead is held against each of the others at the level of the comparisons with the control. No further
-//! correction is due for having chosen it: whatever is said of a best design is wrong only where the design that is best in truth
-//! has a false interval against one of the others, and those are as many as there are others (Gupta 1965; Hsu 1981).
+//! The design that is ahead is held against each of the others at the level of the comparisons with the control. Having chosen it by the
+//! data needs no further correction. What is said of a best design is wrong only where the design that is best in truth has a false
+//! interval against one of the others. Those are as many as there are others (Gupta 1965; Hsu 1981).
 
-use super::compare::{Margins, family, level_of_each, ratio};
+use super::compare::{compared, ratio};
 use super::metrics::primary;
 use super::{Comparison, Conclusion};
 use ebbtide_model::experiment::Experiment;
@@ -67,31 +67,12 @@ pub(crate) fn standing(experiment: &Experiment, workload: usize, designs: &[&ByR
     let asked = experiment.workloads.get(workload)?;
     let metric = primary(&experiment.answer, asked);
     let best = ahead(designs, metric)?;
-    let (family, level) = (family(experiment), experiment.answer.level);
-    let name = |design: usize| experiment.designs.get(design).map_or_else(String::new, |d| d.name.clone());
     let against = |other: usize| {
-        let seen = ratio(&pairs(designs[best], designs[other]), level_of_each(level, family))?;
-        Some(Comparison {
-            design: name(best),
-            control: name(other),
-            workload: asked.name.clone(),
-            metric,
-            ratio: seen.ratio,
-            interval: seen.interval,
-            ci_level: level,
-            family,
-            correlation: seen.correlation,
-            rounds: seen.rounds,
-            conclusion: Margins::of(&experiment.answer).conclude(metric, &seen),
-        })
+        compared(experiment, [best, other], asked, metric, &pairs(designs[best], designs[other]))
     };
     let mut against: Vec<Comparison> =
         (0..designs.len()).filter(|other| *other != best).filter_map(against).collect();
     against.sort_by(|a, b| a.speedup().total_cmp(&b.speedup()));
-    (!against.is_empty()).then(|| Standing {
-        workload: asked.name.clone(),
-        metric,
-        best: name(best),
-        against,
-    })
+    let best = against.first()?.design.clone();
+    Some(Standing { workload: asked.name.clone(), metric, best, against })
 }

@@ -4,11 +4,13 @@
 //! a round does to one design it does to the other. So each round gives one number, `d = ln(A / B)`; the
 //! effect is `exp` of the centre of `d` with its exact interval ([`centre`]). The unit is the round, never the second.
 
-use super::Conclusion;
 use super::estimate::{lag1_autocorrelation, least_trials};
+use super::metrics::primary;
 use super::signed_rank::{Centre, centre};
+use super::{Comparison, Conclusion};
 use ebbtide_model::experiment::{Answer, Experiment};
 use ebbtide_model::metric::Metric;
+use ebbtide_model::workload::Workload;
 
 /// A ratio with its interval, over rounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -84,8 +86,8 @@ impl Margins {
         width <= widest * (self.equivalence - self.indifference) || low.max(-high) > self.indifference + width
     }
 
-    /// About how many rounds would tell on which side of the margins `ratio` lies, if it stays where it is and its interval narrows as
-    /// the root of their number: as many as make it lie beyond the inner margin or within the outer one, whichever is sooner.
+    /// About how many rounds would tell on which side of the margins `ratio` lies, if it stays where it is. Its interval narrows as the
+    /// root of their number, until it lies beyond the inner margin or within the outer one, whichever is sooner.
     pub fn rounds_to_tell(self, ratio: &Ratio) -> Option<f64> {
         let (low, high) = logs_of(ratio)?;
         let off = ratio.ratio.ln().abs();
@@ -124,6 +126,36 @@ pub fn level_of_each(level: f64, family: usize) -> f64 {
 /// four, 10 for twenty.
 pub fn least_rounds(level: f64, family: usize) -> Option<usize> {
     least_trials(level_of_each(level, family))
+}
+
+/// The first of `designs` against the second under `asked` by `metric`, over pairs of their figures from the same rounds; `None` without
+/// pairs. By the workload's own metric it is held to the level together with the others of the family and gets a word; by the other
+/// metrics it is a figure.
+pub(crate) fn compared(
+    experiment: &Experiment,
+    designs: [usize; 2],
+    asked: &Workload,
+    metric: Metric,
+    pairs: &[(f64, f64)],
+) -> Option<Comparison> {
+    let answer = &experiment.answer;
+    let judged = metric == primary(answer, asked);
+    let family = if judged { family(experiment) } else { 1 };
+    let seen = ratio(pairs, level_of_each(answer.level, family))?;
+    let [design, control] = designs.map(|design| experiment.designs[design].name.clone());
+    Some(Comparison {
+        design,
+        control,
+        workload: asked.name.clone(),
+        metric,
+        ratio: seen.ratio,
+        interval: seen.interval,
+        ci_level: answer.level,
+        family,
+        correlation: seen.correlation,
+        rounds: seen.rounds,
+        conclusion: if judged { Margins::of(answer).conclude(metric, &seen) } else { Conclusion::NotJudged },
+    })
 }
 
 /// The ratio `a / b` over pairs `(a, b)` of the same round, in the order of rounds; `None` without pairs. Pairs with a value that is

@@ -190,15 +190,17 @@ impl Estimates {
         (0..self.workloads).all(|workload| {
             let values: Vec<&ByRound> = self.by_round.iter().skip(workload).step_by(self.workloads).collect();
             let Some(metric) = self.points.get(workload).map(|point| point.metric) else { return true };
-            let against = [Some(experiment.control), ahead(&values, metric)];
-            against.into_iter().flatten().filter_map(|one| Some((one, *values.get(one)?))).all(
-                |(one, of_one)| {
-                    let mut others = values.iter().enumerate().filter(|(design, _)| *design != one);
-                    others.all(|(_, of_other)| {
-                        ratio(&pairs(of_other, of_one), level).is_none_or(|seen| margins.settled(&seen))
-                    })
-                },
-            )
+            let control = experiment.control;
+            // Against the control, and what is ahead against those that are left.
+            let ahead = ahead(&values, metric).filter(|ahead| *ahead != control);
+            let others = |one: usize| {
+                (0..values.len()).filter(move |other| *other != one).map(move |other| (one, other))
+            };
+            let of_ahead = ahead.into_iter().flat_map(others).filter(|(_, other)| *other != control);
+            others(control).chain(of_ahead).all(|(one, other)| {
+                let pairs = values.get(one).map_or_else(Vec::new, |one| pairs(values[other], one));
+                ratio(&pairs, level).is_none_or(|seen| margins.settled(&seen))
+            })
         })
     }
 }

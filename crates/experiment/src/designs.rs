@@ -9,7 +9,6 @@ use super::volumes::Volumes;
 use super::walk::Walk;
 use crate::problems::{Problems, Span};
 use ebbtide_model::experiment::Design;
-use ebbtide_model::layout::{LayoutNode, Map};
 use ebbtide_model::units::Bytes;
 
 /// Checks the designs but the one called `left_out`; each with its capacity where the file says the size of all its volumes.
@@ -55,14 +54,6 @@ pub(super) fn design(
     let swap = walk.swap(&array.swap);
     let stack = stack::stack(array, std::mem::take(&mut walk.arrays), (cache, swap), problems);
     let layout = layout?;
-    let capacity = capacity(&layout, volumes);
+    let capacity = layout.capacity(&volumes.sizes);
     Some((Design { name: name.to_owned(), layout, stack }, capacity))
-}
-
-/// Capacity of a design, where the file says the size of all its volumes.
-fn capacity(layout: &LayoutNode, volumes: &Volumes) -> Option<Bytes> {
-    let sizes: Vec<Bytes> = volumes.sizes.iter().map(|size| size.unwrap_or_default()).collect();
-    let map = Map::new(layout, &sizes).ok()?;
-    let known = map.leaves().iter().all(|volume| volumes.sizes[*volume].is_some());
-    known.then(|| map.capacity())
 }

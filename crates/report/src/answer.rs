@@ -62,6 +62,12 @@ fn is_decided(standing: &Standing) -> bool {
     standing.open().next().is_none()
 }
 
+/// The comparison by which the design that is ahead beats the control.
+fn gain_over_control<'a>(report: &Report, standing: &'a Standing) -> Option<&'a Comparison> {
+    let control = report.design_name(report.control);
+    standing.against.iter().find(|c| c.control == control && c.conclusion == Conclusion::Faster)
+}
+
 /// What holds under all workloads, where there are several.
 fn together(report: &Report) -> Option<String> {
     let number = report.standings.len();
@@ -101,14 +107,11 @@ fn together(report: &Report) -> Option<String> {
 fn of_workload(report: &Report, standing: &Standing, first: bool) -> Vec<String> {
     let under = under(report, &standing.workload);
     let told = told(standing, report, first);
-    if standing.open().next().is_none() {
+    if is_decided(standing) {
         return vec![format!("{under}{told}.")];
     }
     let candidates = first_ones(report, standing);
-    let beats_control = standing
-        .against
-        .iter()
-        .any(|c| c.control == report.design_name(report.control) && c.conclusion == Conclusion::Faster);
+    let beats_control = gain_over_control(report, standing).is_some();
     let mut sentences = vec![match candidates.as_slice() {
         [one, other] => {
             let told =
@@ -131,12 +134,11 @@ fn told(standing: &Standing, report: &Report, first: bool) -> String {
     let best = first_ones(report, standing);
     let tied: Vec<&Comparison> = standing.tied().collect();
     let second = standing.second();
-    let against_control = standing.against.iter().find(|c| c.control == control);
-    let open = standing.open().next().is_some();
+    let open = !is_decided(standing);
     // Where it is open who is best, only the distance to the control is told.
     let next = second.filter(|c| c.control != control && !open);
     let compared = |c: &Comparison, first: bool| format!("{} ({})", times(c), sureness(c, first));
-    let gain = match against_control.filter(|c| c.conclusion == Conclusion::Faster) {
+    let gain = match gain_over_control(report, standing) {
         Some(c) => std::iter::once(compared(c, first)).chain(next.map(|c| compared(c, false))).collect(),
         None => second.map(|c| compared(c, first)).into_iter().collect::<Vec<_>>(),
     };

@@ -14,7 +14,6 @@ use ebbtide_analysis::estimate::estimate;
 use ebbtide_analysis::trials::{by_design, of};
 use ebbtide_analysis::{Analysis, DesignResult, metrics, primary, undecided};
 use ebbtide_model::experiment::Experiment;
-use ebbtide_model::layout::{LayoutNode, Map};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{Histogram, TrialSamples};
@@ -154,6 +153,7 @@ impl Report {
                 headline: primary(&experiment.answer, workload),
             })
             .collect();
+        let sizes = sizes(session);
         let designs: Vec<DesignFacts> = experiment
             .designs
             .iter()
@@ -161,7 +161,7 @@ impl Report {
                 name: design.name.clone(),
                 layout: design.layout.to_string(),
                 members: describe::leaves(&design.layout, experiment),
-                capacity: capacity(session, &design.layout),
+                capacity: design.layout.capacity(&sizes),
                 survives: design.layout.survives(),
                 price: design.price(&experiment.volumes).ok(),
             })
@@ -205,14 +205,11 @@ impl Report {
     }
 }
 
-/// What a layout holds, where the sizes of its volumes were found or are said.
-fn capacity(session: &Session, layout: &LayoutNode) -> Option<Bytes> {
+/// The sizes of the volumes, where they were found or are said.
+fn sizes(session: &Session) -> Vec<Option<Bytes>> {
     let volumes = session.experiment.volumes.iter().enumerate();
     let found = |index: usize| session.meta.inventory.volumes.get(index).map(|found| found.size);
-    let sizes: Vec<Bytes> =
-        volumes.map(|(index, volume)| found(index).or(volume.size).unwrap_or_default()).collect();
-    let known = layout.volumes().iter().all(|index| sizes.get(*index).is_some_and(|size| size.0 > 0));
-    known.then(|| Some(Map::new(layout, &sizes).ok()?.capacity()))?
+    volumes.map(|(index, volume)| found(index).or(volume.size)).collect()
 }
 
 /// The trials in the order in which they ran, and the results by workload and design.

@@ -153,6 +153,13 @@ pub enum LayoutNode {
 }
 
 impl LayoutNode {
+    /// What it holds over volumes of these sizes, where those that it takes are known and it is possible.
+    pub fn capacity(&self, sizes: &[Option<Bytes>]) -> Option<Bytes> {
+        let known = self.volumes().into_iter().all(|volume| sizes.get(volume).copied().flatten().is_some());
+        let sizes: Vec<Bytes> = sizes.iter().map(|size| size.unwrap_or_default()).collect();
+        known.then(|| Map::new(self, &sizes).ok()).flatten().map(|map| map.capacity())
+    }
+
     /// How many volumes may fail, whichever they are, before data are lost.
     pub fn survives(&self) -> usize {
         let LayoutNode::Array { kind, members } = self else { return 0 };

@@ -288,10 +288,13 @@ impl BenchArgs {
         match &self.target {
             _ if self.dry_run => profile::explain(&course, globals),
             Some(path) => profile::run(&course, path, self.format.unwrap_or(Format::Text), globals),
-            None => Err(profile::unknown(name).unwrap_or_else(|| CliError::Usage(format!(
-                "--profile {}: name a file, a device or a directory behind it, or give --dry-run to see what it would do",
-                Path::new(name).shown()
-            )))),
+            None => {
+                profile::exists(name)?;
+                Err(CliError::Usage(format!(
+                    "--profile {}: name a file, a device or a directory behind it, or give --dry-run to see what it would do",
+                    Path::new(name).shown()
+                )))
+            }
         }
     }
 

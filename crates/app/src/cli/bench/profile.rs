@@ -216,9 +216,9 @@ fn own(course: &Course<'_>, path: &Path) -> Result<Spec, CliError> {
     jobs::on_path(path, wanted, jobs.collect(), seed)
 }
 
-/// That there is no profile of that name, where there is none.
-pub(super) fn unknown(name: &str) -> Option<CliError> {
-    if is_profile_file(name) { None } else { built_in(name).err() }
+/// Looks whether there is a profile of that name, where it names no file.
+pub(super) fn exists(name: &str) -> Result<(), CliError> {
+    if is_profile_file(name) { Ok(()) } else { built_in(name).map(|_| ()) }
 }
 
 fn built_in(name: &str) -> Result<&'static Profile, CliError> {

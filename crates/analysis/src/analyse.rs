@@ -127,7 +127,7 @@ pub fn together(session: &Session, mut parts: Vec<OfDesign>) -> Analysis {
     let experiment = &session.experiment;
     parts.sort_by_key(OfDesign::design);
     let raced = parts.iter().filter(|_| experiment.sweep.is_some());
-    let mut ran: Vec<TrialSummary> = raced.flat_map(|part| &part.ran).copied().collect();
+    let mut ran: Vec<TrialSummary> = raced.flat_map(|part| &part.ran).cloned().collect();
     ran.sort_by_key(|one| one.trial.index);
     let mut analysis = Analysis {
         race: race::of_trials(experiment, &ran),
@@ -186,7 +186,7 @@ fn result(
     let answer = &session.experiment.answer;
     let design = part.design;
     let asked = load(session, design, workload);
-    let metrics: Vec<_> = Metric::ALL
+    let metrics: Vec<_> = Metric::of(asked)
         .into_iter()
         .filter_map(|m| Some((m, estimate(&part.values(workload, m), answer.level)?)))
         .collect();
@@ -228,7 +228,7 @@ fn result(
 fn pairs(
     (part, role): (&OfDesign, Role),
     control: &OfDesign,
-    workload: usize,
+    (workload, asked): (usize, &Workload),
 ) -> Vec<(Metric, Vec<(f64, f64)>)> {
     let mut others: BTreeMap<u32, &TrialSummary> = BTreeMap::new();
     for ran in control.under(workload, Role::Candidate) {
@@ -238,7 +238,7 @@ fn pairs(
         let pair = |one: &TrialSummary| Some((one.value(m)?, others.get(&one.trial.round)?.value(m)?));
         (m, part.under(workload, role).filter_map(pair).collect())
     };
-    Metric::ALL.into_iter().map(of_metric).collect()
+    Metric::of(asked).into_iter().map(of_metric).collect()
 }
 
 fn compare_with_control(
@@ -250,7 +250,7 @@ fn compare_with_control(
     let experiment = &session.experiment;
     let asked = &experiment.workloads[workload];
     let designs = [part.design, control.design];
-    let pairs = pairs((part, Role::Candidate), control, workload);
+    let pairs = pairs((part, Role::Candidate), control, (workload, asked));
     into.extend(
         pairs
             .iter()
@@ -262,7 +262,7 @@ fn control_with_itself(session: &Session, part: &OfDesign, workload: usize, anal
     let experiment = &session.experiment;
     let control = &experiment.designs[part.design];
     let (level, asked) = (experiment.answer.level, &experiment.workloads[workload]);
-    for (metric, pairs) in pairs((part, Role::ControlAgain), part, workload) {
+    for (metric, pairs) in pairs((part, Role::ControlAgain), part, (workload, asked)) {
         // One question per workload is asked of the session: together they are held to the level.
         let decides = metric == primary(&experiment.answer, asked);
         let questions = if decides { experiment.workloads.len() } else { 1 };

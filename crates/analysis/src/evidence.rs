@@ -53,6 +53,8 @@ pub enum Unit {
     Runs,
     /// Trials of a session that show something.
     Trials,
+    /// A unit of a program's own, which is told beside it.
+    Other,
 }
 
 impl TryFrom<String> for Unit {
@@ -68,7 +70,8 @@ impl From<Metric> for Unit {
         match metric {
             Metric::Throughput => Unit::BytesPerSecond,
             Metric::Iops => Unit::OpsPerSecond,
-            Metric::LatP50 | Metric::LatP99 => Unit::Nanoseconds,
+            Metric::LatP50 | Metric::LatP99 | Metric::Time => Unit::Nanoseconds,
+            Metric::Own(_) => Unit::Other,
         }
     }
 }
@@ -88,6 +91,7 @@ impl Unit {
             | Unit::Exponent
             | Unit::Seconds
             | Unit::Bytes
+            | Unit::Other
             | Unit::RequestsPerSecond
             | Unit::PerSecond => with_name(),
             Unit::Calls
@@ -112,6 +116,18 @@ impl Unit {
             Unit::RequestsPerSecond => format!("{} requests/s", format_iops(rate)),
             _ => format!("{} operations/s", format_iops(rate)),
         }
+    }
+}
+
+/// A value of `metric` as people read it: `12.4 k IOPS`, `1 234 tps`.
+pub fn value_of(metric: Metric, value: f64) -> String {
+    match metric {
+        Metric::Own(figure) => {
+            let unit = &figure.definition().unit;
+            let number = if value.abs() < 1000.0 { ratio(value) } else { format_iops(value) };
+            format!("{number} {unit}").trim_end().to_owned()
+        }
+        metric => Unit::from(metric).shown(value),
     }
 }
 

@@ -62,7 +62,8 @@ fn wanted(workload: &Workload, verdicts: &[Verdict], done: Option<f64>) -> bool 
     });
     let open = [Background, Concurrency, SyncWrites, PartialStripe, IdleCopies];
     let says_more = weak || verdicts.iter().any(|verdict| open.contains(&verdict.kind));
-    says_more && keeps_in_flight(workload, done)
+    // How many operations a program has in flight is its own.
+    says_more && workload.program.is_none() && keeps_in_flight(workload, done)
 }
 
 /// Whether others and too few in flight explain about as much: of these two a ladder says how much each is.

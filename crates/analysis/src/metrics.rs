@@ -15,10 +15,11 @@ pub fn operations(samples: &TrialSamples) -> u64 {
     samples.array.counts().total().ops
 }
 
-/// The value of each of [`Metric::ALL`] in one trial; see [`metric`].
-pub fn metrics(samples: &TrialSamples) -> [Option<f64>; Metric::ALL.len()] {
+/// The metrics that one trial of `workload` has, with their values; see [`metric`].
+pub fn metrics(workload: &Workload, samples: &TrialSamples) -> Vec<(Metric, f64)> {
     let latency = samples.latency();
-    Metric::ALL.map(|m| value(samples, m, &latency))
+    let all = Metric::of(workload).into_iter();
+    all.filter_map(|metric| Some((metric, value(samples, metric, &latency)?))).collect()
 }
 
 /// The value of `metric` in one trial; `None` when the trial has no measured time or completed nothing
@@ -35,13 +36,18 @@ fn value(samples: &TrialSamples, metric: Metric, latency: &Histogram) -> Option<
         Metric::Iops => rate(operations(samples)),
         Metric::LatP50 => latency.percentile(50.0).map(|v| v as f64),
         Metric::LatP99 => latency.percentile(99.0).map(|v| v as f64),
+        Metric::Time => (seconds > 0.0).then(|| samples.elapsed.0 as f64),
+        Metric::Own(figure) => {
+            samples.execution.figures.iter().find_map(|(of, value)| (*of == figure).then_some(*value))
+        }
     }
 }
 
 /// The metric that decides when a workload has been measured often enough, and how designs compare: the one that the
 /// experiment asks for, else the one that suits the workload.
 pub fn primary(answer: &Answer, workload: &Workload) -> Metric {
-    answer.metric.unwrap_or_else(|| natural(workload))
+    let asked = answer.metric.filter(|asked| Metric::of(workload).contains(asked));
+    asked.unwrap_or_else(|| natural(workload))
 }
 
 /// The metric that suits a workload.

@@ -8,12 +8,12 @@ use ebbtide_model::schedule::{Role, Trial};
 use ebbtide_model::session::{Outcome, TrialRecord};
 
 /// A trial by its figures.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TrialSummary {
     /// Its place in the session, its design and its workload.
     pub trial: Trial,
-    /// Values in the order of [`Metric::ALL`]; nothing of one that failed or took no time.
-    pub(crate) values: Option<[Option<f64>; Metric::ALL.len()]>,
+    /// Its metrics; nothing of one that failed or took no time.
+    pub(crate) values: Option<Vec<(Metric, f64)>>,
     /// Seconds of I/O, warm-up included; 0 of one that failed.
     pub io_seconds: f64,
     /// The iodepth that was found to keep a latency, where that was looked for and one does.
@@ -33,7 +33,8 @@ impl TrialSummary {
                 };
                 let load = experiment.load(trial.design, trial.workload);
                 let warm_up = load.map_or(0.0, |load| load.warm_up.as_secs_f64());
-                let values = (samples.elapsed.0 > 0).then(|| metrics(samples));
+                let asked = load.or_else(|| experiment.workloads.first());
+                let values = asked.filter(|_| samples.elapsed.0 > 0).map(|asked| metrics(asked, samples));
                 let measured = samples.execution.searched.unwrap_or(samples.elapsed);
                 (values, measured.as_secs_f64() + warm_up)
             }
@@ -49,7 +50,7 @@ impl TrialSummary {
 
     /// The value of `metric`, where it was measured.
     pub fn value(&self, metric: Metric) -> Option<f64> {
-        Metric::ALL.into_iter().zip(self.values?).find_map(|(m, value)| value.filter(|_| m == metric))
+        self.values.as_ref()?.iter().find_map(|(m, value)| (*m == metric).then_some(*value))
     }
 
     /// Whether it is no second run of the control.

@@ -93,7 +93,7 @@ pub struct DesignResult {
     pub design: String,
     /// Name of the workload.
     pub workload: String,
-    /// Metrics that the trials carried, in the order of [`Metric::ALL`].
+    /// Metrics that the trials carried, in the order of [`Metric::of`].
     pub metrics: Vec<(Metric, Estimate)>,
     /// The metric that decided when to stop.
     pub primary: Metric,

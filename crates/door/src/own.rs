@@ -223,6 +223,15 @@ pub fn link(target: &str, path: &Path) -> io::Result<()> {
     }
 }
 
+/// Lets any user pass through the directory `path` of `ebb`'s own, but not see what is in it.
+///
+/// # Errors
+/// When it is not there or not ours.
+pub fn let_pass(path: &Path) -> io::Result<()> {
+    let mode = Mode::RWXU | Mode::XGRP | Mode::XOTH;
+    Ok(rustix::fs::chmodat(CWD, path, mode, rustix::fs::AtFlags::empty())?)
+}
+
 /// Whether the directory `path` is empty.
 ///
 /// # Errors

@@ -7,6 +7,8 @@ use crate::problems::{Problems, Span};
 use ebbtide_model::experiment::{Answer, Design, INDIFFERENCE, least_rounds, least_trials};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::units::{Nanos, format_number};
+use ebbtide_model::workload::Workload;
+use std::collections::BTreeSet;
 
 const LEVEL_DEFAULT: f64 = 0.95;
 const PRECISION_DEFAULT: f64 = 0.05;
@@ -46,7 +48,12 @@ section! {
 }
 
 /// Checks the answer wanted of so many comparisons.
-pub(super) fn resolve(raw: &Given<RawAnswer>, comparisons: usize, problems: &mut Problems) -> Answer {
+pub(super) fn resolve(
+    raw: &Given<RawAnswer>,
+    comparisons: usize,
+    workloads: &[Workload],
+    problems: &mut Problems,
+) -> Answer {
     let default = RawAnswer::default();
     let raw = valid(raw).map_or(&default, |(raw, _)| raw);
     let level = within("level", &raw.level, LEVEL_DEFAULT, 0.5..=0.999, problems);
@@ -85,7 +92,7 @@ pub(super) fn resolve(raw: &Given<RawAnswer>, comparisons: usize, problems: &mut
         problems.out_of_range(span, "budget", "0", "more than 0", "write for example `budget = \"10m\"`");
     }
     let rest = valid(&raw.rest).map_or(Nanos(0), |(rest, _)| *rest);
-    let metric = valid(&raw.metric).and_then(|(name, span)| metric(name, span, problems));
+    let metric = valid(&raw.metric).and_then(|(name, span)| metric(name, span, workloads, problems));
     let budget_asked = valid(&raw.budget).is_some();
     Answer { level, precision, indifference, trials_min, trials_max, budget, budget_asked, rest, metric }
 }
@@ -97,10 +104,12 @@ pub(super) fn metric_called(name: &str) -> Option<Metric> {
 }
 
 /// The same; reports a name that no metric has.
-fn metric(name: &str, span: &Span, problems: &mut Problems) -> Option<Metric> {
-    let found = metric_called(name);
+fn metric(name: &str, span: &Span, workloads: &[Workload], problems: &mut Problems) -> Option<Metric> {
+    let found = workloads.iter().find_map(|workload| Metric::called(name, workload));
+    let found = found.or_else(|| metric_called(name));
     if found.is_none() {
-        let remedy = names::choose(name, &["throughput", "iops", "p50", "p99"]);
+        let known: BTreeSet<&str> = workloads.iter().flat_map(Metric::of).map(Metric::short).collect();
+        let remedy = names::choose(name, &known.into_iter().collect::<Vec<_>>());
         problems.report(span, Mistake::UnknownChoice { what: "metric", found: name.to_owned() }, remedy);
     }
     found

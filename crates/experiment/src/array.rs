@@ -16,11 +16,15 @@ section! {
     #[schemars(rename = "Array")]
     "an array"
     struct RawArray {
-        #[schemars(required, description = layouts())]
+        /// A directory that is there, instead of an array: what is measured is the file system that it is in, as it stands. Beside it only
+        /// `size` may stand.
+        directory: String,
+        /// With `directory`: the file in it that workloads other than programs use [default: 1GiB].
+        size: Size,
+        #[schemars(description = layouts())]
         layout: Choice<DesignLayout>,
         /// Members in order: a volume's name, a range `vol[0..7]` (both ends included), a glob `vol*`, or a
         /// nested array `{ layout = ..., members = ... }`.
-        #[schemars(required)]
         members: Vec<At<RawMember>>,
         /// Bytes on one member before the next member's turn, a multiple of 4KiB [default: 512KiB, as mdadm].
         chunk: Size,

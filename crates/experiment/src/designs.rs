@@ -4,12 +4,62 @@ use super::array::RawArray;
 use super::error::Mistake;
 use super::names;
 use super::read::{Given, Named, required};
+use super::read::{Section, valid};
 use super::stack;
 use super::volumes::Volumes;
 use super::walk::Walk;
+use super::workloads::RawWorkload;
 use crate::problems::{Problems, Span};
-use ebbtide_model::experiment::Design;
+use ebbtide_model::experiment::{Design, Volume, VolumeSource};
+use ebbtide_model::layout::LayoutNode;
+use ebbtide_model::stack::Stack;
 use ebbtide_model::units::Bytes;
+use std::path::PathBuf;
+
+/// The file of a directory's design, where it does not say.
+const FILE_DEFAULT: Bytes = Bytes(Bytes::GIB);
+/// The same where programs alone use the directory.
+const FILE_UNUSED: Bytes = Bytes(1 << 20);
+
+/// Whether `raw` has a design that is a directory.
+pub(super) fn any_directory(raw: &Given<Named<RawArray>>) -> bool {
+    let arrays = valid(raw).map_or(&[][..], |(Named(entries), _)| entries).iter();
+    arrays.filter_map(|entry| entry.value.as_ref()).any(|array| array.directory.is_some())
+}
+
+/// Gives each design that is a directory a volume of its own name: a file in it.
+pub(super) fn add_directories(
+    raw: &Given<Named<RawArray>>,
+    workloads: &Given<Named<RawWorkload>>,
+    volumes: &mut Volumes,
+    problems: &mut Problems,
+) {
+    let loads = valid(workloads).map_or(&[][..], |(Named(entries), _)| entries).iter();
+    let programs_alone = loads.filter_map(|entry| entry.value.as_ref()).all(|load| load.program.is_some());
+    for entry in valid(raw).map_or(&[][..], |(Named(entries), _)| entries) {
+        let Some(array) = &entry.value else { continue };
+        let Some((directory, span)) = valid(&array.directory) else { continue };
+        if !directory.starts_with('/') {
+            let what = format!("`{directory}` is no absolute path");
+            problems.report(span, Mistake::Geometry(what), "write the directory from / on");
+        }
+        if volumes.index.contains_key(&entry.name) {
+            let mistake = Mistake::Duplicate { what: "volume", name: entry.name.clone() };
+            problems.report(
+                &entry.span,
+                mistake,
+                "a directory's file is a volume of its design's name: choose another",
+            );
+            continue;
+        }
+        let by_default = if programs_alone { FILE_UNUSED } else { FILE_DEFAULT };
+        let size = valid(&array.size).map_or(by_default, |(size, _)| *size);
+        let source = VolumeSource::NewFile { directory: Some(PathBuf::from(directory)) };
+        volumes.index.insert(entry.name.clone(), volumes.list.len());
+        volumes.sizes.push(Some(size));
+        volumes.list.push(Volume::new(entry.name.clone(), source, Some(size)));
+    }
+}
 
 /// Checks the designs but the one called `left_out`; each with its capacity where the file says the size of all its volumes.
 pub(super) fn resolve(
@@ -48,6 +98,22 @@ pub(super) fn design(
     volumes: &Volumes,
     problems: &mut Problems,
 ) -> Option<(Design, Option<Bytes>)> {
+    if let Some((directory, _)) = valid(&array.directory) {
+        let beside = array.given().find(|(key, _)| !matches!(*key, "directory" | "size"));
+        if let Some((key, span)) = beside {
+            let remedy = "remove it: the directory is measured as it stands";
+            problems.report(span, Mistake::Conflict { first: "directory", second: key }, remedy);
+        }
+        let volume = *volumes.index.get(name)?;
+        let capacity = volumes.sizes.get(volume).copied().flatten();
+        let directory = Some(PathBuf::from(directory));
+        let layout = LayoutNode::Volume(volume);
+        let stack = Stack { directory, ..Stack::default() };
+        return Some((Design { name: name.to_owned(), layout, stack }, capacity));
+    }
+    if let Some(size) = &array.size {
+        problems.pointless(&size.span, "size", "the members have sizes", "remove it, or write `directory`");
+    }
     let mut walk = Walk::new(told, volumes, problems);
     let layout = walk.array(array, &format!("design `{told}`"), place);
     let cache = walk.cache(array);

@@ -17,6 +17,7 @@ mod parse;
 mod paths;
 mod problems;
 mod profiles;
+mod program;
 mod read;
 mod replicated;
 mod schema;

@@ -6,6 +6,7 @@ use super::designs;
 use super::effects::{self, RawEffect};
 use super::error::{ExperimentErrors, Mistake};
 use super::profiles::{self, NoFiles, ProfileContext, ProfileFiles};
+use super::program::RawSetup;
 use super::read::{At, Entry, FromToml, Named, required, section, valid};
 use super::shapes::resolve_links;
 use super::surroundings::{self, RawHost, RawResync};
@@ -13,7 +14,7 @@ use super::sweep::{self, RawSweep};
 use super::syntax;
 use super::typed::{Day, Figures};
 use super::volume_keys::{RawLink, RawVolume};
-use super::volumes;
+use super::volumes::{self, Volumes};
 use super::workloads::{self, RawWorkload};
 use crate::problems::{Problems, Span};
 use ebbtide_model::catalog::Catalog;
@@ -30,8 +31,7 @@ section! {
         name: String,
         /// Free text, shown in reports.
         description: String,
-        /// The volumes, by name.
-        #[schemars(required)]
+        /// The volumes, by name; needed unless all designs are directories.
         volumes: Named<RawVolume>,
         /// Links that volumes share, by name.
         links: Named<RawLink>,
@@ -52,6 +52,8 @@ section! {
         sweep: RawSweep,
         /// What levels are said to do in a simulation, where there is no model of them: refused by every other backend.
         effects: Vec<At<RawEffect>>,
+        /// What is set up for programs that are the load.
+        setup: RawSetup,
         /// The host of a simulation.
         host: RawHost,
         /// A resync during every trial of a simulation.
@@ -115,7 +117,11 @@ fn read(
     }
     let mut links = resolve_links(&raw.links, problems);
     let figures = Figures::new(catalog, &raw.instance, &raw.as_of, &mut links, problems);
-    let volumes = volumes::resolve(&raw.volumes, &links, &figures, &start, problems);
+    let mut volumes = match raw.volumes.is_none() && designs::any_directory(&raw.designs) {
+        true => Volumes::default(),
+        false => volumes::resolve(&raw.volumes, &links, &figures, &start, problems),
+    };
+    designs::add_directories(&raw.designs, &raw.workloads, &mut volumes, problems);
     let names: Vec<&str> = valid(&raw.designs)
         .map_or(Vec::new(), |(Named(entries), _)| entries.iter().map(|entry| entry.name.as_str()).collect());
     let pinned = answer::named_control(&raw.answer).map(|(name, _)| name.as_str());
@@ -153,10 +159,11 @@ fn read(
         profiles::expand(entry, named, &around, problems)
     };
     let section = ("the experiment", &start);
-    let workloads = workloads::resolve(&raw.workloads, section, smallest, &expand, problems);
+    let workloads = workloads::resolve(&raw.workloads, section, smallest, (&expand, &raw.setup), problems);
     // Designs that a sweep made race with each other.
     let compared = if sweep.is_some() { plain } else { designs.len() };
-    let answer = answer::resolve(&raw.answer, compared.saturating_sub(1) * workloads.len(), problems);
+    let comparisons = compared.saturating_sub(1) * workloads.len();
+    let answer = answer::resolve(&raw.answer, comparisons, &workloads, problems);
     let sweep = sweep.zip(table.as_table()).and_then(|(sweep, file)| {
         let arms = (plain, &made[plain..]);
         sweep.finish(arms, file, (&raw.workloads, &workloads), &answer, &volumes, problems)

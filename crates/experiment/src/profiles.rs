@@ -62,7 +62,7 @@ pub fn own(text: &str, file_name: &str) -> Result<Vec<Workload>, ExperimentError
         Vec::new()
     };
     let workloads = raw.map_or_else(Vec::new, |raw| {
-        workloads::resolve(&raw.workloads, ("the profile", &start), None, &nested, &mut problems)
+        workloads::resolve(&raw.workloads, ("the profile", &start), None, (&nested, &None), &mut problems)
     });
     if problems.is_empty() { Ok(workloads) } else { Err(problems.into_errors(text, file_name)) }
 }

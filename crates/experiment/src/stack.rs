@@ -207,6 +207,7 @@ pub(super) fn stack(
     let remedy = "write also for example `filesystem = \"xfs\"`";
     pointless(&raw.mount_options, "mount_options", raw.filesystem.is_none(), why, remedy, problems);
     Stack {
+        directory: None,
         arrays,
         cache,
         encryption: encryption(raw, problems),
@@ -334,6 +335,7 @@ mod tests {
         let members = [5, 6].map(LayoutNode::Volume).to_vec();
         let mirror = LayoutNode::Array { kind: ArrayKind::Mirror, members };
         let expected = Stack {
+            directory: None,
             // The second is that of the swap space.
             arrays: vec![array, ArrayBacking::default()],
             encryption: Some(Encryption {

@@ -4,6 +4,7 @@ use super::error::{Mistake, Problem};
 use super::names;
 use super::problems::{Problems, Span};
 use super::read::{At, Entry, FromToml, Given, Headed, Named, Throughput, expect_table, required};
+use crate::program::{self, COMMAND, RawProgram, RawSetup};
 use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::workload::options::{
     Draft, Grammar, Kind, OPTIONS, Read, Refusal, WorkloadOption, Written,
@@ -28,6 +29,8 @@ const BESIDE_A_PROFILE: &[&str] = &["runtime", "io_size", "size", "ramp_time"];
 /// A workload as it is written.
 #[derive(Debug)]
 pub(super) struct RawWorkload {
+    /// A program instead of options.
+    pub(super) program: Option<Box<RawProgram>>,
     pub(super) profile: Given<String>,
     pub(super) draft: Draft,
     given: Vec<(&'static WorkloadOption, Span)>,
@@ -84,10 +87,15 @@ impl Written for TomlValue<'_, '_> {
 
 impl FromToml for RawWorkload {
     fn from_toml(value: &DeValue<'_>, span: &Span, problems: &mut Problems) -> Option<Self> {
+        if let DeValue::Table(table) = value
+            && table.contains_key(COMMAND)
+        {
+            let program = RawProgram::from_toml(value, span, problems)?;
+            return Some(RawWorkload { program: Some(Box::new(program)), ..RawWorkload::empty() });
+        }
         let keys: Vec<&str> = std::iter::once(PROFILE).chain(options().map(key)).collect();
         let table = expect_table(value, TITLE, &keys, span, problems)?;
-        let mut raw =
-            RawWorkload { profile: None, draft: Draft::new(Grammar::Experiment), given: Vec::new() };
+        let mut raw = RawWorkload::empty();
         for (name, at) in table {
             let (found, place) = (name.get_ref().as_ref(), name.span());
             let meant = if keys.contains(&found) { found } else { names::meant(found, &keys).unwrap_or("") };
@@ -153,13 +161,15 @@ impl JsonSchema for RawWorkload {
             schema.insert("description".to_owned(), format!("{meaning} [default: {default}].").into());
             properties.insert(key(option).to_owned(), schema.to_value());
         }
-        json_schema!({
+        let io = json_schema!({
             "type": "object",
             "description": "One workload. The keys that fio has are called as in fio.",
             "properties": properties,
             "additionalProperties": false,
             "anyOf": [{ "required": ["rw"] }, { "required": [PROFILE] }],
-        })
+        });
+        let program = generator.subschema_for::<RawProgram>();
+        json_schema!({ "anyOf": [io, program] })
     }
 }
 
@@ -168,6 +178,15 @@ fn problem(Refusal { what, remedy, .. }: Refusal) -> Problem {
 }
 
 impl RawWorkload {
+    fn empty() -> RawWorkload {
+        RawWorkload {
+            program: None,
+            profile: None,
+            draft: Draft::new(Grammar::Experiment),
+            given: Vec::new(),
+        }
+    }
+
     /// Reports the keys that a profile decides.
     fn refuse_beside_a_profile(&self, problems: &mut Problems) {
         for (option, at) in &self.given {
@@ -225,7 +244,7 @@ pub(super) fn resolve(
     raw: &Given<Named<RawWorkload>>,
     (section, file_start): (&str, &Span),
     smallest: Option<(&str, Bytes)>,
-    expand: &Expand<'_>,
+    (expand, setup): (&Expand<'_>, &Given<RawSetup>),
     problems: &mut Problems,
 ) -> Vec<Workload> {
     let example = "[workloads.randread]";
@@ -242,6 +261,12 @@ pub(super) fn resolve(
         names::check(&entry.name, "a workload", &entry.span, problems);
         let Some(raw) = &entry.value else { continue };
         let more = match &raw.profile {
+            _ if raw.program.is_some() => {
+                let program = raw.program.iter();
+                let workload = program
+                    .filter_map(|raw| program::workload(raw, (&entry.name, &entry.span), setup, problems));
+                workload.collect()
+            }
             None => workload(raw, (&entry.name, &entry.span), smallest, problems).into_iter().collect(),
             Some(At { value: None, .. }) => Vec::new(),
             Some(At { value: Some(name), span }) => {

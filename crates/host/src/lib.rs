@@ -22,6 +22,7 @@ pub mod hostinfo;
 pub mod judge;
 mod kept;
 pub mod limit;
+pub mod load;
 pub mod made;
 pub mod monitor;
 pub mod mounting;

@@ -14,6 +14,9 @@ use strum::{AsRefStr, EnumString, VariantNames};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Stack {
+    /// A directory that is measured as it stands, instead of something that is built; the design's volume is a file in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub directory: Option<PathBuf>,
     /// How each array is built, an array before the arrays among its members; those that are not here by md.
     pub arrays: Vec<ArrayBacking>,
     /// Encryption of the whole array.

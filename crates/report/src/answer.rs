@@ -266,9 +266,9 @@ fn alone(report: &Report) -> Vec<String> {
                 None => format!("{trials}, too few for an interval"),
             };
             let at = match metric {
-                Metric::Iops | Metric::Throughput => "reaches",
-                Metric::LatP50 => "has a median latency of",
-                Metric::LatP99 => "has a p99 latency of",
+                Metric::Iops | Metric::Throughput => "reaches".to_owned(),
+                Metric::Time => "takes".to_owned(),
+                metric => format!("has a {} of", metric.in_words()),
             };
             let value = figure(&view.result, metric, estimate.median);
             Some(format!("{under}{} {at} {value} ({interval}).", view.result.design))

@@ -21,7 +21,7 @@ use ebbtide_model::schedule::Role;
 use ebbtide_model::session::{Outcome, Session, TrialRecord};
 use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::volume::Shape;
-use ebbtide_model::workload::OpKind;
+use ebbtide_model::workload::{OpKind, Workload};
 
 /// Quantiles of the latency plots and of JSON, in the places where people look.
 const QUANTILES: [f64; 22] = [
@@ -79,7 +79,7 @@ impl OfDesign {
         kept: Kept,
     ) -> OfDesign {
         let mut trials: Vec<TrialView> =
-            records.iter().map(|record| trial(record, kept == Kept::All)).collect();
+            records.iter().map(|record| trial(session, record, kept == Kept::All)).collect();
         let views = results.iter().enumerate();
         let results: Vec<ResultView> = views
             .map(|(workload, result)| result_view(session, &trials, records, result, (design, workload)))
@@ -151,6 +151,7 @@ impl Report {
                 name: workload.name.clone(),
                 summary: workload.in_words() + &varied(experiment, index),
                 headline: primary(&experiment.answer, workload),
+                metrics: Metric::of(workload),
             })
             .collect();
         let sizes = sizes(session);
@@ -271,7 +272,8 @@ fn volumes(session: &Session) -> Vec<VolumeFacts> {
         .collect()
 }
 
-fn trial(record: &TrialRecord, all: bool) -> TrialView {
+fn trial(session: &Session, record: &TrialRecord, all: bool) -> TrialView {
+    let asked = session.experiment.load(record.trial.design, record.trial.workload);
     TrialView {
         index: record.trial.index,
         round: record.trial.round,
@@ -279,18 +281,17 @@ fn trial(record: &TrialRecord, all: bool) -> TrialView {
         workload: record.trial.workload,
         control_again: record.trial.role == Role::ControlAgain,
         outcome: match &record.outcome {
-            Outcome::Samples(samples) => Ok(figures(samples, all)),
+            Outcome::Samples(samples) => Ok(figures(asked, samples, all)),
             Outcome::Failed(why) => Err(why.clone()),
         },
     }
 }
 
-fn figures(samples: &TrialSamples, all: bool) -> TrialFigures {
-    let values = Metric::ALL.into_iter().zip(metrics(samples));
+fn figures(asked: Option<&Workload>, samples: &TrialSamples, all: bool) -> TrialFigures {
     let mut figures = TrialFigures {
         started_unix_s: samples.started_unix.as_secs_f64(),
         elapsed_s: samples.elapsed.as_secs_f64(),
-        values: values.filter_map(|(m, value)| Some((m, value?))).collect(),
+        values: asked.map_or_else(Vec::new, |asked| metrics(asked, samples)),
         series: Vec::new(),
         members: Vec::new(),
         notes: samples.notes.clone(),

@@ -17,7 +17,7 @@ pub fn csv(report: &Report) -> String {
     let on_hosts = !report.session.hosts.is_empty();
     let mut text = format!("{HEADER}{}\r\n", if on_hosts { HOST } else { "" });
     for trial in &report.trials {
-        for metric in Metric::ALL {
+        for metric in report.metrics_of(trial.workload) {
             let mut fields = trial_row(report, trial, metric);
             fields.extend(on_hosts.then(String::new));
             row(&mut text, &fields);

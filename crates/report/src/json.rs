@@ -237,6 +237,7 @@ fn host_row(row: &HostRow, metric: Metric) -> Value {
         Metric::Iops => row.iops.as_ref(),
         Metric::LatP50 => row.lat_p50.as_ref(),
         Metric::LatP99 => row.lat_p99.as_ref(),
+        Metric::Time | Metric::Own(_) => None,
     };
     json!({
         "name": row.name,

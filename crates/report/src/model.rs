@@ -116,6 +116,8 @@ pub struct WorkloadFacts {
     pub summary: String,
     /// The metric by which it is judged first.
     pub headline: Metric,
+    /// All that its trials have.
+    pub metrics: Vec<Metric>,
 }
 
 /// A volume as the report names it.
@@ -246,6 +248,18 @@ impl Report {
     /// Name of a workload; a dash for an index that the experiment does not have.
     pub fn workload_name(&self, workload: usize) -> &str {
         self.workloads.get(workload).map_or("–", |w| &w.name)
+    }
+
+    /// The metrics of a workload.
+    pub(crate) fn metrics_of(&self, workload: usize) -> Vec<Metric> {
+        self.workloads.get(workload).map_or_else(Vec::new, |facts| facts.metrics.clone())
+    }
+
+    /// The metrics that a table of a workload has beside the one that decides: latencies, or what a program printed.
+    pub(crate) fn beside_headline(&self, workload: usize) -> Vec<Metric> {
+        let headline = self.workloads.get(workload).map(|facts| facts.headline);
+        let rates = [Some(Metric::Throughput), Some(Metric::Iops), headline];
+        self.metrics_of(workload).into_iter().filter(|metric| !rates.contains(&Some(*metric))).collect()
     }
 
     /// Results with what was seen around their trials, where somebody looked.

@@ -2,7 +2,7 @@
 
 use super::words;
 use ebbtide_analysis::resources::{self, Row};
-use ebbtide_analysis::{DesignResult, Evidence, Grounds, RuledOut, Unit, Verdict, VerdictKind};
+use ebbtide_analysis::{DesignResult, Evidence, Grounds, RuledOut, Verdict, VerdictKind};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::shown::aligned;
 use ebbtide_model::units::format_count;
@@ -51,12 +51,12 @@ pub fn why(results: &[&DesignResult]) -> String {
         let trials = format_count(result.trials.into(), "trial");
         let _ = writeln!(text, "{} under {} ({trials})", result.design, result.workload);
         for (metric, estimate) in &result.metrics {
-            let unit = Unit::from(*metric);
+            let shown = |value| words::value(*metric, value);
             let interval =
                 estimate.interval.map_or("no interval: too few trials".to_owned(), |(low, high)| {
-                    format!("{} to {}", unit.shown(low), unit.shown(high))
+                    format!("{} to {}", shown(low), shown(high))
                 });
-            let _ = writeln!(text, "  {:<12} {} ({interval})", metric.name(), unit.shown(estimate.median));
+            let _ = writeln!(text, "  {:<12} {} ({interval})", metric.name(), shown(estimate.median));
         }
         if let Some(lasting) = &result.lasting {
             let _ = writeln!(text, "  {}", lasting.in_words());

@@ -1,7 +1,8 @@
 //! Numbers and names as people read them, the same in every view.
 
+use ebbtide_analysis::Comparison;
+use ebbtide_analysis::evidence;
 pub(crate) use ebbtide_analysis::evidence::{percent, ratio};
-use ebbtide_analysis::{Comparison, Unit};
 use ebbtide_model::backend::BackendKind;
 use ebbtide_model::metric::Metric;
 pub(crate) use ebbtide_model::units::format_count as count;
@@ -11,7 +12,7 @@ pub(crate) const MOST_NAMES: usize = 5;
 
 /// A value of `metric` with its unit: `167 MB/s`, `12.4 k IOPS`, `1.53 ms`.
 pub(crate) fn value(metric: Metric, value: f64) -> String {
-    Unit::from(metric).shown(value)
+    evidence::value_of(metric, value)
 }
 
 /// A range of `metric`; the unit is written once when both ends share it: `165–169 MB/s`.

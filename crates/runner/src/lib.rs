@@ -22,6 +22,7 @@ mod members;
 pub mod monitor;
 mod observer;
 pub mod places;
+mod program;
 mod search;
 pub mod session;
 pub mod store;

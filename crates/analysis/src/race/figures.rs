@@ -4,7 +4,7 @@ use crate::TrialSummary;
 use ebbtide_model::sweep::{Goal, Objective, SweptDesign};
 
 /// What is known of one design: a trial of it, and what needs none.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Figures {
     ran: TrialSummary,
     price: Option<f64>,
@@ -13,7 +13,7 @@ pub struct Figures {
 impl Figures {
     /// Of `arm` in a trial.
     pub fn new(arm: &SweptDesign, ran: &TrialSummary) -> Figures {
-        Figures { ran: *ran, price: arm.price }
+        Figures { ran: ran.clone(), price: arm.price }
     }
 
     /// Whether there is a trial that did not fail.

@@ -78,6 +78,10 @@ impl Rule {
 /// operations and leave the bytes, what is read and written for parity, which a link carries too, and copies that are not read.
 const BEHIND_A_LIMIT: &[VerdictKind] = &[Burst, WriteCache, RequestSize, PartialStripe, IdleCopies];
 
+/// Causes that are told from what devices and processors show, whatever the load: those that a program has too.
+const OF_DEVICES: &[VerdictKind] =
+    &[Member, Burst, Background, VolumeLimit, InstanceLimit, RateLimit, Cpu, Memory, SharedDevice];
+
 /// Every rule, in the order in which equals are ranked.
 ///
 /// Of memory that is freed by the thread that needs it, this thread's processor time and its wait for durability keep what is left.
@@ -190,6 +194,11 @@ fn settle(rule: &Rule, case: &Case<'_>, facts: &mut Facts<'_>) {
     }
     for kind in rule.earlier() {
         RULES.iter().filter(|earlier| earlier.kind == *kind).for_each(|earlier| settle(earlier, case, facts));
+    }
+    if case.workload.program.is_some() && !OF_DEVICES.contains(&rule.kind) {
+        let why = "a program is the load: its own operations are not seen";
+        facts.judged.insert(rule.kind, Err(Absent::unmeasured(why)));
+        return;
     }
     let judged = rule.is_judged(facts).and_then(|()| (rule.judge)(case, facts));
     facts.judged.insert(rule.kind, judged);

@@ -1,9 +1,10 @@
 //! The two lines of progress as text.
 
 use ebbtide_analysis::Estimate;
+use ebbtide_analysis::evidence::value_of;
 use ebbtide_model::backend::Control;
 use ebbtide_model::metric::Metric;
-use ebbtide_model::units::{Bytes, format_count, format_iops, format_latency, format_throughput};
+use ebbtide_model::units::{Bytes, format_count, format_iops, format_throughput};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -192,7 +193,7 @@ fn figures(live: Option<(f64, f64)>, so_far: Option<&(Metric, Estimate)>) -> Str
         let shown = |value: f64| match metric {
             Metric::Throughput => format_throughput(value),
             Metric::Iops => format!("{} ops/s", format_iops(value)),
-            Metric::LatP50 | Metric::LatP99 => format_latency(value),
+            metric => value_of(*metric, value),
         };
         let interval = estimate.interval.map_or_else(String::new, |(low, high)| {
             format!(", {:.0}% interval {} to {}", estimate.ci_level * 100.0, shown(low), shown(high))

@@ -4,6 +4,7 @@ use super::plan::wrapped;
 use ebbtide_analysis::attribution::{
     ArrayResult, Attribution, Basis, Effect, Finding, Gain, SessionData, Spread,
 };
+use ebbtide_analysis::evidence::value_of;
 use ebbtide_model::metric::Metric;
 use ebbtide_model::shown::aligned;
 use ebbtide_model::units::{format_count, format_iops, format_throughput};
@@ -191,9 +192,7 @@ fn reached(reached: &ArrayResult) -> String {
     let value = match reached.metric {
         Metric::Throughput => format_throughput(reached.median),
         Metric::Iops => format!("{} IOPS", format_iops(reached.median)),
-        Metric::LatP50 | Metric::LatP99 => {
-            format!("{} {}", ebbtide_model::units::format_latency(reached.median), reached.metric.name())
-        }
+        metric => format!("{} {}", value_of(metric, reached.median), metric.name()),
     };
     format!("{value} under {}", reached.workload)
 }

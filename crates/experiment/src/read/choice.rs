@@ -11,6 +11,7 @@ use ebbtide_model::stack::{
 };
 use ebbtide_model::sweep::Builds;
 use ebbtide_model::volume::FailureKind;
+use ebbtide_model::workload::{Known, Reset};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -86,6 +87,18 @@ impl Words for Filesystem {
 
 impl Words for Builds {
     const WHAT: &'static str = "way of building";
+}
+
+impl Words for Reset {
+    const WHAT: &'static str = "way of putting data back";
+}
+
+impl Words for Known {
+    const WHAT: &'static str = "benchmark";
+}
+
+impl Words for crate::program::Better {
+    const WHAT: &'static str = "direction";
 }
 
 impl Words for EncryptionFormat {

@@ -223,13 +223,13 @@ fn limit(text: &str) -> Result<Limit, Problem> {
     }
     let number = || bound.replace('_', "").parse::<f64>().ok();
     let value = match of {
-        Goal::Measured(Metric::LatP50 | Metric::LatP99) => {
+        Goal::Measured(Metric::LatP50 | Metric::LatP99 | Metric::Time) => {
             bound.parse::<Nanos>().ok().map(|time| time.0 as f64)
         }
         Goal::Measured(Metric::Throughput) => {
             bound.strip_suffix("/s").and_then(|rate| rate.parse::<Bytes>().ok()).map(|rate| rate.0 as f64)
         }
-        Goal::Measured(Metric::Iops) | Goal::Price => number(),
+        Goal::Measured(Metric::Iops | Metric::Own(_)) | Goal::Price => number(),
     };
     match value.filter(|value| value.is_finite() && *value > 0.0) {
         Some(bound) => Ok(Limit { of, bound }),

@@ -70,6 +70,11 @@ impl Builder {
         Builder { sys, runner, journal, done: Vec::new(), next: 0, key: None, kill_in: None }
     }
 
+    /// The same, whose steps have numbers from `first` on: for one of several that write to the same journal.
+    pub fn numbered_from(self, first: u64) -> Builder {
+        Builder { next: first, ..self }
+    }
+
     /// The key for steps that need one on a program's standard input.
     pub fn set_key(&mut self, key: Vec<u8>) {
         self.key = Some(key);

@@ -30,6 +30,7 @@ fn stands(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<bool, Buil
         }
         BuildUndo::RestoreQueue { set, .. } => queue::get(sys, set)? == set.value,
         BuildUndo::RemoveDirectory(path) | BuildUndo::RemoveGroup(path) => sys.at(path).is_dir(),
+        BuildUndo::EndLoad { directory, .. } => sys.at(directory).is_dir(),
         BuildUndo::Unmake(thing) => made::recorded(sys).contains(&(thing.kind, thing.name.clone())),
         BuildUndo::StopMd { device, uuid, .. } => mdadm::is_at(runner, uuid, device)?,
         // They stand as long as the logical volume in them does, whose group has the run's name.

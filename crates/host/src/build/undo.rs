@@ -3,6 +3,7 @@
 use super::{BuildError, identity, insist, lvm, mdadm, queue, run};
 use crate::command::Runner;
 use crate::judge;
+use crate::load;
 use crate::made::{self, Context};
 use crate::probe::tables::Mount;
 use crate::probe::{Content, Signature, foreign_data_over, signature, tables};
@@ -66,6 +67,7 @@ pub fn undo(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<Outcome,
         // Earlier versions of `ebb limit` made these.
         BuildUndo::RemoveGroup(path) => directory(sys, path, ebbtide_door::kernel::remove_group),
         BuildUndo::Unmount { mountpoint, from } => unmount(sys, runner, mountpoint, from.as_ref()),
+        BuildUndo::EndLoad { run, directory } => end_load(sys, run, directory),
         BuildUndo::Unmake(thing) => unmake(sys, runner, thing, false),
     }
 }
@@ -95,6 +97,15 @@ pub fn foresee(sys: &Sys, runner: &dyn Runner, undo: &BuildUndo) -> Result<Outco
         BuildUndo::Unmake(thing) => unmake(sys, runner, thing, true),
         _ => Ok(Outcome::Done),
     }
+}
+
+fn end_load(sys: &Sys, run: &str, directory: &Path) -> Result<Outcome, BuildError> {
+    let failed = |what: String| BuildError::Path { path: directory.to_owned(), what };
+    load::end_all(run).map_err(|error| failed(error.to_string()))?;
+    let place = sys.at(directory);
+    let was_there = place.is_dir();
+    own::remove_tree(&place).map_err(|error| failed(error.to_string()))?;
+    Ok(Outcome::of(was_there))
 }
 
 fn unmake(sys: &Sys, runner: &dyn Runner, thing: &Thing, would: bool) -> Result<Outcome, BuildError> {

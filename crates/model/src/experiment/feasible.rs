@@ -1,7 +1,7 @@
 //! What cannot be carried out though it is well written: an answer that the budget does not allow, writes that `files` does not do; said before
 //! anything is touched.
 
-use super::Experiment;
+use super::{Design, Experiment};
 use crate::layout::{LayoutName, LayoutNode};
 use crate::units::{Nanos, format_count, format_waiting};
 use crate::workload::Mix;
@@ -55,10 +55,21 @@ impl Experiment {
         notes
     }
 
+    /// Which design has no file system for a program that is the load, where `has_one` says which have.
+    pub fn needs_file_system(&self, has_one: impl Fn(&Design) -> bool) -> Option<String> {
+        let program = self.loads().find(|load| load.program.is_some())?;
+        let design = self.designs.iter().find(|design| !has_one(design))?;
+        Some(format!(
+            "workload {} is a program, and design {} has no file system for it",
+            program.name, design.name
+        ))
+    }
+
     /// Why the `files` backend refuses this experiment: it reads layouts with parity but does not write them. Names the
     /// design, the workload and what to write instead.
     pub fn refused_in_user_space(&self) -> Option<String> {
-        let workload = self.loads().find(|workload| workload.mix != Mix::Read)?;
+        let mut engine = self.loads().filter(|workload| workload.program.is_none());
+        let workload = engine.find(|workload| workload.mix != Mix::Read)?;
         self.designs.iter().find_map(|design| {
             let level = parity_level(&design.layout)?;
             let instead = LayoutName::names("` or `", |layout| layout.has_copies());

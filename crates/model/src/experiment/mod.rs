@@ -239,6 +239,14 @@ impl Experiment {
         }
     }
 
+    /// The same without designs that are directories, which nothing is built for.
+    #[must_use]
+    pub fn without_directories(&self) -> Experiment {
+        let mut built = self.clone();
+        built.designs.retain(|design| design.stack.directory.is_none());
+        built
+    }
+
     /// Indices of the volumes that any design takes.
     pub fn used_volumes(&self) -> BTreeSet<usize> {
         self.designs.iter().flat_map(Design::volumes).collect()

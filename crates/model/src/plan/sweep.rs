@@ -164,9 +164,11 @@ fn objective(objective: &Objective) -> String {
 
 fn limit(limit: &Limit) -> String {
     let bound = match limit.of {
-        Goal::Measured(Metric::LatP50 | Metric::LatP99) => Nanos(limit.bound as u64).to_string(),
+        Goal::Measured(Metric::LatP50 | Metric::LatP99 | Metric::Time) => {
+            Nanos(limit.bound as u64).to_string()
+        }
         Goal::Measured(Metric::Throughput) => format_throughput(limit.bound),
-        Goal::Measured(Metric::Iops) | Goal::Price => limit.bound.to_string(),
+        Goal::Measured(Metric::Iops | Metric::Own(_)) | Goal::Price => limit.bound.to_string(),
     };
     format!("{} {} {bound}", limit.of.name(), if limit.of.lower_is_better() { "<=" } else { ">=" })
 }

@@ -20,6 +20,7 @@ pub use observation::{
     NetworkUse, Observation, ObservedInterval, OtherActivity, OtherKind, ProcessorUser, RemoteUse, TcpUse,
 };
 
+use crate::metric::Figure;
 use crate::per_op::PerOp;
 use crate::units::{Nanos, UnixTime};
 use crate::workload::{IoEngine, SteadyResult};
@@ -197,6 +198,9 @@ pub struct Execution {
     /// The measured time of all its steps together, where the trial was such a search; its samples are those of one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub searched: Option<Nanos>,
+    /// What the program that was the load printed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub figures: Vec<(Figure, f64)>,
 }
 
 /// What a search for the most load that keeps a latency has come to.

@@ -5,6 +5,7 @@ mod distribution;
 mod generator;
 pub mod options;
 mod pace;
+mod program;
 mod split;
 mod steady;
 mod text;
@@ -15,6 +16,10 @@ pub use conditions::{Conditions, ContinueOnError, Floor, LatencyTarget};
 pub use distribution::{Distribution, Zone};
 pub use generator::{Generator, Op, WorkloadError};
 pub use pace::Pace;
+pub use program::{
+    Argv, Known, NoPlaceholder, Output, Placeholder, Program, Reading, ReadingError, Reset, Source, filled,
+    pgbench_latencies, placeholders,
+};
 pub use split::{Size, Split};
 pub use steady::{Criterion, Moment, SteadyMetric, SteadyResult, SteadyState};
 pub use text::{Sizes, TextError};
@@ -150,6 +155,9 @@ pub struct Workload {
     /// What is asked of the run beside its operations.
     #[serde(default, skip_serializing_if = "Conditions::is_default")]
     pub conditions: Conditions,
+    /// The program that is the load, where the engine is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<Box<Program>>,
 }
 
 /// Finer points of a workload.
@@ -281,7 +289,17 @@ impl Workload {
             engine: EngineOptions::default(),
             details: Details::default(),
             conditions: Conditions::default(),
+            program: None,
         }
+    }
+
+    /// A workload whose load is `program`: through the page cache, reading and writing as it likes.
+    pub fn of_program(name: impl Into<String>, program: Program) -> Workload {
+        let mixed = Mix::Mixed { read_percent: 50 };
+        // How long it takes nobody knows before it has run.
+        let stop = Stop::Size(Bytes(0));
+        let usual = Workload::new(name, Access::Random, mixed, stop);
+        Workload { direct: false, program: Some(Box::new(program)), ..usual }
     }
 
     /// Nominal length of one interval of the series: the longest round length that gives at least 20 of them, 10 ms

@@ -6,6 +6,9 @@ use crate::units::{Bytes, format_count, format_throughput};
 impl Workload {
     /// What it does and how, with every setting that differs from the plainest one.
     pub fn in_words(&self) -> String {
+        if let Some(program) = &self.program {
+            return program.in_words();
+        }
         let mut parts = self.parts();
         if self.ioengine == IoEngine::Psync {
             parts.push("pread and pwrite".to_owned());
@@ -15,6 +18,9 @@ impl Workload {
 
     /// The same where it ran, or is to run, on `engine`.
     pub fn in_words_on(&self, engine: &str) -> String {
+        if let Some(program) = &self.program {
+            return program.in_words();
+        }
         let mut parts = self.parts();
         parts.push(engine.to_owned());
         parts.join(", ")

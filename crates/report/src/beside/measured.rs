@@ -25,7 +25,7 @@ impl Measured {
         let mut asked: Vec<Vec<TrialSummary>> = vec![Vec::new(); experiment.designs.len() * workloads];
         for ran in side.trials.iter().filter(|ran| ran.trial.workload < workloads && ran.is_candidate()) {
             if let Some(trials) = asked.get_mut(ran.trial.design * workloads + ran.trial.workload) {
-                trials.push(*ran);
+                trials.push(ran.clone());
             }
         }
         let measured = |(place, asked): (usize, Vec<TrialSummary>)| {
@@ -34,7 +34,7 @@ impl Measured {
             if asked.is_empty() || !counts {
                 return None;
             }
-            let trials: Vec<TrialSummary> = asked.iter().filter(|ran| ran.has_figures()).copied().collect();
+            let trials: Vec<TrialSummary> = asked.iter().filter(|ran| ran.has_figures()).cloned().collect();
             Some(Measured { design, workload, failed: asked.len() - trials.len(), trials })
         };
         asked.into_iter().enumerate().filter_map(measured).collect()

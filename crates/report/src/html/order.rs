@@ -7,6 +7,7 @@ use crate::words;
 use ebbtide_analysis::Unit;
 use ebbtide_model::metric::Metric;
 use maud::{Markup, html};
+use std::collections::BTreeSet;
 
 /// Height of one lane in CSS pixels.
 const LANE: f64 = 30.0;
@@ -79,11 +80,14 @@ fn draw(report: &Report, lane: &[(usize, &TrialView)], metric: Metric, x: &Scale
 }
 
 fn table(report: &Report) -> Markup {
+    // Those of all workloads, each once.
+    let metrics: BTreeSet<Metric> =
+        report.workloads.iter().flat_map(|workload| workload.metrics.clone()).collect();
     html! {
         table {
             thead { tr {
                 th.n { "trial" } th.n { "round" } th { "design" } th { "workload" } th { "why" }
-                @for metric in Metric::ALL { th.n { (metric.in_words()) } }
+                @for metric in &metrics { th.n { (metric.in_words()) } }
                 th { "remarks" }
             } }
             tbody { @for trial in &report.trials { tr {
@@ -94,11 +98,11 @@ fn table(report: &Report) -> Markup {
                 td { (if trial.control_again { "A/A" } else { "candidate" }) }
                 @match &trial.outcome {
                     Ok(figures) => {
-                        @for metric in Metric::ALL { td.n { (words::or_dash(figures.value(metric), |v| words::value(metric, v))) } }
+                        @for metric in metrics.iter().copied() { td.n { (words::or_dash(figures.value(metric), |v| words::value(metric, v))) } }
                         td { (figures.notes.join("; ")) }
                     }
                     Err(why) => {
-                        @for _ in Metric::ALL { td.n { "–" } }
+                        @for _ in &metrics { td.n { "–" } }
                         td.bad { "failed: " (why) }
                     }
                 }

@@ -92,6 +92,7 @@ pub(super) fn section(report: &Report) -> Option<Markup> {
 
 fn table(report: &Report, workload: usize, metric: Metric) -> Markup {
     let compared = report.designs.len() > 1;
+    let beside = report.beside_headline(workload);
     let large = report.is_large();
     // What a column is sorted by, where it can be.
     let by = |value: Option<f64>| value.filter(|_| large);
@@ -102,7 +103,7 @@ fn table(report: &Report, workload: usize, metric: Metric) -> Markup {
                 th.n { (metric.in_words()) }
                 th.n { (words::level(report.ci_level)) " interval" }
                 @if compared { th.n { "against " (report.design_name(report.control)) } }
-                @if !matches!(metric, Metric::LatP99) { th.n { "p50" } th.n { "p99" } }
+                @for metric in &beside { th.n { (metric.short()) } }
                 th { "members" }
                 th { "limited by" }
             } }
@@ -127,10 +128,8 @@ fn table(report: &Report, workload: usize, metric: Metric) -> Markup {
                                 @else { "–" }
                             }
                         }
-                        @if !matches!(metric, Metric::LatP99) {
-                            @for metric in [Metric::LatP50, Metric::LatP99] {
-                                td.n data-l=(metric.in_words()) data-v=[by(view.result.metric(metric).map(|e| e.median))] { (words::or_dash(view.result.metric(metric), |e| words::value(metric, e.median))) }
-                            }
+                        @for metric in beside.iter().copied() {
+                            td.n data-l=(metric.in_words()) data-v=[by(view.result.metric(metric).map(|e| e.median))] { (words::or_dash(view.result.metric(metric), |e| words::value(metric, e.median))) }
                         }
                         td data-l="members" { div { (bars(view, !large)) } }
                         td data-l="limited by" {

@@ -137,12 +137,7 @@ fn same_trials(rows: &[BesideRow]) -> Option<[usize; 2]> {
 }
 
 fn short(metric: Metric) -> &'static str {
-    match metric {
-        Metric::Throughput => "throughput",
-        Metric::Iops => "IOPS",
-        Metric::LatP50 => "p50",
-        Metric::LatP99 => "p99",
-    }
+    if metric == Metric::Iops { "IOPS" } else { metric.short() }
 }
 
 /// `7.90 k (7.86–7.95 k)`.

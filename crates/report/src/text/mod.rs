@@ -310,8 +310,8 @@ fn table_of(
     let mut header: Vec<String> =
         ["design", median_header(metric), &format!("{level} interval")].map(str::to_owned).into();
     let compared = report.designs.len() > 1;
-    // The one that decides has a column already.
-    let others = || [Metric::LatP50, Metric::LatP99].into_iter().filter(move |m| *m != metric);
+    let beside = views.first().map_or_else(Vec::new, |view| report.beside_headline(view.workload));
+    let others = || beside.iter().copied();
     if compared {
         header.push(match report.race {
             Some(_) => "vs control".to_owned(),
@@ -366,6 +366,8 @@ fn median_header(metric: Metric) -> &'static str {
         Metric::Throughput => "median",
         Metric::LatP50 => "median p50",
         Metric::LatP99 => "median p99",
+        Metric::Time => "median time",
+        Metric::Own(figure) => figure.definition().name.as_str(),
     }
 }
 

@@ -15,6 +15,7 @@ mod volumes;
 pub use site::{Built, HostLacks, KernelPlan, plan, show};
 
 use crate::members;
+use crate::program::{Laid, Programs, Site};
 use ebbtide_door::Lent;
 use ebbtide_engine::files::{FilesBackend, Options, Surroundings};
 use ebbtide_host::build::{BuildError, Builder};
@@ -25,7 +26,7 @@ use ebbtide_model::experiment::{Design, Experiment};
 use ebbtide_model::plan::build::{Build, BuildStep};
 use ebbtide_model::samples::{Observation, TrialSamples};
 use ebbtide_model::schedule::Trial;
-use ebbtide_model::workload::Workload;
+use ebbtide_model::workload::{Program, Workload};
 use std::ops::Range;
 use std::path::Path;
 use telling::Telling;
@@ -53,6 +54,8 @@ pub struct Kernel {
     standing: Vec<StandingBuild>,
     /// What is run on without being built for it.
     held: Option<Held>,
+    /// Programs in directories that stand.
+    programs: Programs,
 }
 
 /// A build that was not taken apart: what designs can share of it, without what is set and mounted for each trial.
@@ -115,6 +118,7 @@ impl Kernel {
         key.into_iter().for_each(|key| builder.set_key(key));
         halt::boundary().into_iter().for_each(|boundary| builder.kill_at(boundary));
         Kernel {
+            programs: Programs::new(&options.name, surroundings.journal.clone()),
             surroundings,
             options,
             volumes: None,
@@ -249,10 +253,16 @@ impl Kernel {
         trial: &Trial,
         control: &Control,
     ) -> Result<TrialSamples> {
+        if let Some(directory) = &design.stack.directory {
+            return self.run_in(directory, experiment, (design, workload), trial, control);
+        }
         let Ready { build, mark } = self.stand(experiment, design, trial, control)?;
         halt::built();
         let seen = look_at(&build);
-        let ran = trial::run(&build, workload, trial, &self.options, &self.surroundings, control);
+        let ran = match &workload.program {
+            Some(program) => self.run_program(&build, program, trial, control),
+            None => trial::run(&build, workload, trial, &self.options, &self.surroundings, control),
+        };
         let undone = self.leave(mark, ran.is_err());
         let mut samples = ran.map_err(|error| and_then(error, undone.clone()))?;
         samples.observed = Some(Box::new(seen));
@@ -260,7 +270,41 @@ impl Kernel {
         Ok(samples)
     }
 
+    /// Runs a program on what `build` made; what it makes there is undone with the rest.
+    fn run_program(
+        &mut self,
+        build: &Build,
+        program: &Program,
+        trial: &Trial,
+        control: &Control,
+    ) -> Result<TrialSamples> {
+        let mount = build.mountpoint.clone().ok_or_else(|| other("a program needs a file system"))?;
+        let (run, device) = (self.options.name.clone(), Some(build.device.clone()));
+        let site = Site { run, directory: mount.clone(), mount, device, stands: false };
+        Laid::new(site, program, trial, &mut self.builder, control)?.trial(trial, control)
+    }
+
+    /// Runs `workload` in a directory that stands.
+    fn run_in(
+        &mut self,
+        directory: &Path,
+        experiment: &Experiment,
+        (design, workload): (&Design, &Workload),
+        trial: &Trial,
+        control: &Control,
+    ) -> Result<TrialSamples> {
+        let samples = match &workload.program {
+            Some(program) => self.programs.trial(directory, program, trial, control)?,
+            None => {
+                let (build, workload) = standing(experiment, design, workload)?;
+                trial::run(&build, &workload, trial, &self.options, &self.surroundings, control)?
+            }
+        };
+        Ok(TrialSamples { observed: Some(Box::default()), ..samples })
+    }
+
     fn put_back(&mut self, keep: bool) -> Result<()> {
+        self.programs.finish()?;
         // The file system that it is in goes with the design.
         self.held = None;
         self.standing.clear();
@@ -279,6 +323,14 @@ impl Kernel {
             (built, files) => built.and(files),
         }
     }
+}
+
+/// A design that is a directory as what was built, and a workload that uses no more of it than its file.
+fn standing(experiment: &Experiment, design: &Design, workload: &Workload) -> Result<(Build, Workload)> {
+    let build = site::build_at(design, "", 0, &[], &[]).map_err(other)?;
+    let volume = design.volumes().first().and_then(|index| experiment.volumes.get(*index));
+    let span = workload.span.or_else(|| volume.and_then(|volume| volume.size));
+    Ok((build, Workload { span, ..workload.clone() }))
 }
 
 /// Names of the members of `design`.
@@ -321,6 +373,12 @@ impl Backend for Kernel {
 
     fn hold(&mut self, design: &Design, workload: &Workload, trial: &Trial, control: &Control) -> Result<()> {
         let experiment = self.prepared()?;
+        if design.stack.directory.is_some() {
+            let (build, workload) = standing(&experiment, design, workload)?;
+            let ready = trial::Ready::new(&build, &workload, &self.options, &self.surroundings, control)?;
+            self.held = Some(Held { ready, mark: self.builder.mark(), seen: Observation::default() });
+            return Ok(());
+        }
         let Ready { build, mark } = self.stand(&experiment, design, trial, control)?;
         let ready = trial::Ready::new(&build, workload, &self.options, &self.surroundings, control);
         let ready = ready.map_err(|error| and_then(error, self.take_apart()))?;

@@ -49,7 +49,7 @@ impl KernelPlan {
 /// # Errors
 /// When a design cannot be built.
 pub fn plan(experiment: &Experiment, name: &str) -> Result<KernelPlan, BuildPlanError> {
-    let used = experiment.used_volumes();
+    let used = experiment.without_directories().used_volumes();
     let mut free = free_loops(&Sys::host(), used.len()).into_iter();
     let mut loops = Vec::new();
     let mut devices = vec![String::new(); experiment.volumes.len()];

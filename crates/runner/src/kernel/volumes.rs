@@ -32,19 +32,24 @@ impl Kernel {
         }
         // Files are laid out anew on each file system; only what trials read without one must be there before.
         let reads = experiment.loads().any(Workload::reads);
-        let bare = experiment.designs.iter().any(|design| design.stack.filesystem.is_none());
+        let is_bare = |design: &Design| design.stack.filesystem.is_none() && design.stack.directory.is_none();
+        let bare = experiment.designs.iter().any(is_bare);
         if !(reads && bare) {
             self.options.fill = Fill::Only(Vec::new());
         }
+        let built = experiment.without_directories();
         // What is built overwrites what it is built on, whatever the workloads do.
-        let options = Options {
-            written: Some(experiment.used_volumes().into_iter().collect()),
-            ..self.options.clone()
-        };
+        let options =
+            Options { written: Some(built.used_volumes().into_iter().collect()), ..self.options.clone() };
         let volumes = self.volumes.insert(FilesBackend::new(options, self.surroundings.clone()));
-        let mut inventory = volumes.make_volumes(experiment, control)?;
+        let mut inventory = volumes.make_volumes(&built, control)?;
         // From here on the kernel needs the devices for itself.
         self.lent = volumes.lend()?;
+        for design in &experiment.designs {
+            if let Some(directory) = &design.stack.directory {
+                self.tell_directory(directory, &design.volumes(), &mut inventory);
+            }
+        }
 
         self.devices = plan.devices;
         for (index, _) in &plan.loops {
@@ -60,6 +65,20 @@ impl Kernel {
         inventory.notes.extend(plan.notes);
         self.experiment = Some(experiment.clone());
         Ok(inventory)
+    }
+
+    /// What is known of the volume of a design that is a directory, which nothing is made for here.
+    fn tell_directory(&self, directory: &Path, volumes: &[usize], inventory: &mut Inventory) {
+        let beneath = self.surroundings.topology.beneath(directory);
+        for index in volumes {
+            let Some(prepared) = inventory.volumes.get_mut(*index) else { continue };
+            let untouched = format!("volume {} is not used", prepared.name);
+            inventory.notes.retain(|note| !note.starts_with(&untouched));
+            prepared.path = directory.to_string_lossy().into_owned();
+            prepared.filesystem.clone_from(&beneath.filesystem);
+            prepared.through.clone_from(&beneath.through);
+            prepared.disks.clone_from(&beneath.disks);
+        }
     }
 
     /// Attaches the loop device that was chosen for a volume to its file, or another one where somebody took that meanwhile. It

@@ -1,6 +1,7 @@
 //! `--on files`: real I/O on files and devices of this host, layouts in user space.
 
 use super::{DryRun, Facts, Result, Run, Start, Way, in_backticks, refuse, refuse_planted};
+use crate::program::{Programs, WithPrograms};
 use ebbtide_engine::files::FilesBackend;
 use ebbtide_model::backend::{Backend, BackendKind};
 use ebbtide_model::experiment::Experiment;
@@ -31,7 +32,8 @@ impl Way for OnFiles {
 
     fn start(&self, run: &mut Run, _: Start<'_>) -> Result<Box<dyn Backend>> {
         let (options, around) = run.this_host()?;
-        Ok(Box::new(FilesBackend::new(options, around)))
+        let programs = Programs::new(&run.session.meta.id, around.journal.clone());
+        Ok(Box::new(WithPrograms::new(FilesBackend::new(options, around), programs)))
     }
 }
 
@@ -46,5 +48,10 @@ pub fn in_user_space(experiment: &Experiment) -> Result<()> {
         let keys = in_backticks(keys);
         format!("design {design} has {keys}, which only the kernel can build; say `--on kernel`")
     });
-    refuse(of_kernel.or_else(|| experiment.refused_in_user_space()))
+    let of_program = || {
+        experiment.needs_file_system(|design| design.stack.directory.is_some()).map(|why| {
+            format!("{why}; say `--on kernel` with a `filesystem` in it, or measure a `directory`")
+        })
+    };
+    refuse(of_kernel.or_else(of_program).or_else(|| experiment.refused_in_user_space()))
 }

@@ -1,6 +1,6 @@
 //! `--hosts`: files and devices of several hosts at once.
 
-use super::{DryRun, Facts, Result, Run, Start, Way, in_user_space, keep_ceiling};
+use super::{DryRun, Facts, Result, Run, Start, Way, in_user_space, keep_ceiling, refuse_programs};
 use crate::hosts::{Hosts, HostsError, LaunchError, Launcher};
 use ebbtide_host::{hostinfo, sys::Sys};
 use ebbtide_model::backend::{Backend, BackendKind};
@@ -38,6 +38,7 @@ impl Way for OnHosts {
 
     fn fit(&self, run: &mut Run) -> Result<()> {
         run.session.experiment.clone_from(&self.placement.experiment);
+        refuse_programs(&run.session.experiment, "several hosts do not run together")?;
         in_user_space(&run.session.experiment)
     }
 

@@ -3,6 +3,7 @@
 use super::{DryRun, Facts, Result, Run, Start, Way, hosts, refuse, refuse_planted};
 use crate::kernel::{self, Built, Kernel};
 use ebbtide_model::backend::{Backend, BackendKind};
+use ebbtide_model::experiment::Design;
 
 /// In the help of `--on`.
 pub(super) const WORDS: &str = "md, LVM, encryption and file systems of this host's kernel, built for each trial (of a sweep: `builds`); as root";
@@ -22,6 +23,10 @@ impl Way for OnKernel {
 
     fn fit(&self, run: &mut Run) -> Result<()> {
         refuse_planted(&run.session.experiment)?;
+        let experiment = &run.session.experiment;
+        let has_one = |design: &Design| design.stack.directory.is_some() || design.stack.filesystem.is_some();
+        let lacks = experiment.needs_file_system(has_one);
+        refuse(lacks.map(|why| format!("{why}: write for example `filesystem = \"xfs\"` in it")))?;
         let shaped = run.session.experiment.volumes.iter().find(|volume| volume.shape.is_some());
         refuse(shaped.map(|volume| {
             let what = "has a `shape`, and the kernel runs devices as fast as they are; remove it, or say `--on files`";

@@ -1,6 +1,9 @@
 //! `--on lab`: the kernel's arrays in a guest, whose disks are held to the volumes' limits.
 
-use super::{DryRun, Facts, Result, Run, Start, Way, hosts, keep_ceiling};
+use super::{
+    DryRun, Facts, Result, Run, Start, Way, hosts, keep_ceiling, refuse_directories, refuse_planted,
+    refuse_programs,
+};
 use crate::kernel::{self, Built};
 use crate::places;
 use ebbtide_lab::backend::{Lab, adapt::adapt, how_long};
@@ -23,6 +26,13 @@ impl Way for OnLab {
             "--destroy has no meaning with `--on lab`: the guest's disks are its own, and nothing of this host is written",
         ];
         Facts { no_use_for, ..Facts::of(BackendKind::Lab) }
+    }
+
+    fn fit(&self, run: &mut Run) -> Result<()> {
+        let experiment = &run.session.experiment;
+        refuse_planted(experiment)?;
+        refuse_programs(experiment, "a guest of the laboratory does not have")?;
+        refuse_directories(experiment, "a guest does not see")
     }
 
     fn dry_run(&self, run: &Run) -> Result<DryRun> {

@@ -211,6 +211,23 @@ fn refuse_planted(experiment: &Experiment) -> Result<()> {
     refuse((!planted.is_empty()).then_some(what))
 }
 
+/// Refuses programs as loads where `who` cannot run them.
+fn refuse_programs(experiment: &Experiment, who: &str) -> Result<()> {
+    let program = experiment.loads().find(|load| load.program.is_some());
+    refuse(program.map(|load| {
+        format!(
+            "workload {} is a program, which {who}; say `--on kernel`, or `--on files` with a `directory`",
+            load.name
+        )
+    }))
+}
+
+/// Refuses directories that stand where `who` has none.
+fn refuse_directories(experiment: &Experiment, who: &str) -> Result<()> {
+    let directory = experiment.designs.iter().find(|design| design.stack.directory.is_some());
+    refuse(directory.map(|design| format!("design {} is a directory of this host, which {who}", design.name)))
+}
+
 /// Keys as an experiment has them.
 fn in_backticks(keys: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     keys.into_iter().map(|key| format!("`{}`", key.as_ref())).collect::<Vec<_>>().join(", ")

@@ -1,6 +1,6 @@
 //! `--on sim`: the simulator, on all cores: trials that run at the same time do not touch each other.
 
-use super::{Facts, Result, Run, Start, Way, hosts};
+use super::{Facts, Result, Run, Start, Way, hosts, refuse_directories, refuse_programs};
 use ebbtide_host::{hostinfo, sys::Sys};
 use ebbtide_model::backend::{Backend, BackendKind, Control, TrialFailure, TrialRun};
 use ebbtide_model::samples::TrialSamples;
@@ -20,6 +20,8 @@ impl Way for OnSim {
     }
 
     fn fit(&self, run: &mut Run) -> Result<()> {
+        refuse_programs(&run.session.experiment, "a simulation cannot run")?;
+        refuse_directories(&run.session.experiment, "a simulation knows nothing of: describe its volumes")?;
         ebbtide_sim::check(&run.session.experiment)?;
         run.session.experiment.in_virtual_time();
         run.session.experiment.builds_nothing_in_turn();

@@ -163,6 +163,7 @@ impl Keeper<'_> {
                     error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
                 }))
             }
+            BuildUndo::EndLoad { directory, .. } => is(self.sys.at(directory).is_dir()),
             BuildUndo::Unmake(thing) => is(made::recorded(sys).contains(&(thing.kind, thing.name.clone()))),
             BuildUndo::RestoreQueue { set, .. } => match queue::get(sys, set) {
                 Ok(now) if now == set.value => StepState::Stands,
@@ -607,6 +608,7 @@ fn absent(undo: &BuildUndo) -> String {
         BuildUndo::Unmount { mountpoint, .. } => format!("nothing is mounted on {}", mountpoint.shown()),
         BuildUndo::RemoveDirectory(path) => format!("the directory {} is not there", path.shown()),
         BuildUndo::RemoveGroup(path) => format!("the control group {} is not there", path.shown()),
+        BuildUndo::EndLoad { directory, .. } => format!("the directory {} is not there", directory.shown()),
         BuildUndo::Unmake(thing) => format!("{} is not there", thing.name),
         BuildUndo::RestoreQueue { set, .. } => {
             format!("{} of {} cannot be read", set.attribute.file(), set.device)

@@ -260,6 +260,13 @@ pub enum BuildUndo {
     Unmake(Thing),
     /// Removes a control group that programs are held to a rate in; who is still in it goes on in the one above.
     RemoveGroup(PathBuf),
+    /// Ends the processes of a load of `run`, and removes the directory that it has on what is measured.
+    EndLoad {
+        /// The run, which marks them.
+        run: String,
+        /// The directory, called [`LOAD`].
+        directory: PathBuf,
+    },
     /// Unmounts, if what is mounted there is what was.
     Unmount {
         /// The mount point, a directory of the run's own.
@@ -292,6 +299,9 @@ pub struct Mounted {
     pub number: Option<String>,
 }
 
+/// Name of the directory that a program, as the load, has on what is measured.
+pub const LOAD: &str = "ebbtide-load";
+
 /// Directory in which runs mount file systems.
 pub const MOUNTS: &str = "/run/ebbtide";
 
@@ -300,6 +310,17 @@ pub const MOUNTS: &str = "/run/ebbtide";
 /// # Errors
 /// When a volume has no device, or the kernel has nothing that computes this layout.
 pub fn build(design: &Design, site: &Site<'_>) -> Result<Build, BuildPlanError> {
+    if let Some(directory) = &design.stack.directory {
+        let (mountpoint, device) = (Some(directory.clone()), String::new());
+        return Ok(Build {
+            steps: Vec::new(),
+            shared: 0,
+            device,
+            mountpoint,
+            programs: Vec::new(),
+            notes: Vec::new(),
+        });
+    }
     let mut plan = Planner {
         design,
         site,

@@ -10,6 +10,11 @@ impl BuildUndo {
         use BuildUndo as Undo;
         match (self, below) {
             (Undo::RestoreQueue { .. }, _) | (_, Undo::RestoreQueue { .. }) => false,
+            (Undo::EndLoad { directory, .. }, Undo::Unmount { mountpoint, .. }) => {
+                directory.starts_with(mountpoint)
+            }
+            (Undo::EndLoad { directory, .. }, Undo::RemoveDirectory(above)) => directory.starts_with(above),
+            (Undo::EndLoad { .. }, _) | (_, Undo::EndLoad { .. }) => false,
             (Undo::RemoveGroup(_) | Undo::Unmake(_), _) => false,
             (_, Undo::RemoveGroup(_) | Undo::Unmake(_)) => false,
             (Undo::RemoveDirectory(path), Undo::RemoveDirectory(above)) => path.starts_with(above),

@@ -1,7 +1,7 @@
 //! What `ebb` calls what it makes: a step of a journal that names anything else is not put back.
 
 use super::identity::tag;
-use super::{BuildUndo, MOUNTS};
+use super::{BuildUndo, LOAD, MOUNTS};
 use std::path::{Component, Path, PathBuf};
 
 /// `text` is the name of something of the run with `tag`, or of one of its designs.
@@ -61,6 +61,12 @@ fn is_group(path: &Path, run: &str) -> bool {
         && path.parent().is_some_and(|above| group(above, run) == path)
 }
 
+/// Whether it is the directory that the run called `run` makes in one that is there.
+fn is_directory(path: &Path, run: &str) -> bool {
+    let name = format!("ebbtide-{run}");
+    path.is_absolute() && !run.is_empty() && path.file_name().is_some_and(|found| *found == *name)
+}
+
 impl BuildUndo {
     /// Whether what it puts back has a name, label or uuid as the run called `run` gives them.
     pub fn is_of(&self, run: &str) -> bool {
@@ -71,7 +77,9 @@ impl BuildUndo {
                 is_numbered(device, "/dev/loop") && file.is_absolute()
             }
             BuildUndo::RestoreQueue { set, .. } => is_device(&set.device),
-            BuildUndo::RemoveDirectory(path) => path == Path::new(MOUNTS) || is_mountpoint(path, &tag),
+            BuildUndo::RemoveDirectory(path) => {
+                path == Path::new(MOUNTS) || is_mountpoint(path, &tag) || is_directory(path, run)
+            }
             BuildUndo::StopMd { uuid, members, .. } => {
                 is_md_uuid(uuid) && members.iter().all(|member| is_device(member))
             }
@@ -84,6 +92,12 @@ impl BuildUndo {
             BuildUndo::SwapOff { label, .. } => is_label(label),
             BuildUndo::RemoveGroup(path) => !tag.is_empty() && is_group(path, run),
             BuildUndo::Unmount { mountpoint, .. } => is_mountpoint(mountpoint, &tag),
+            BuildUndo::EndLoad { run: of, directory } => {
+                let is_load = directory.file_name().is_some_and(|name| name == LOAD);
+                let above = directory.parent();
+                let is_ours = |above: &Path| is_mountpoint(above, &tag) || is_directory(above, run);
+                of == run && is_load && above.is_some_and(is_ours)
+            }
             BuildUndo::Unmake(thing) => thing.is_named(),
         }
     }

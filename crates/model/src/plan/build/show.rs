@@ -96,6 +96,9 @@ impl fmt::Display for BuildUndo {
             BuildUndo::CloseCrypt { name, .. } => write!(f, "cryptsetup close {name}"),
             BuildUndo::Unmake(thing) => write!(f, "ebb undo {}", quoted(&thing.name)),
             BuildUndo::RemoveGroup(path) => write!(f, "rmdir {}", quoted(&path.to_string_lossy())),
+            BuildUndo::EndLoad { directory, .. } => {
+                write!(f, "end its processes; rm -r {}", quoted(&directory.to_string_lossy()))
+            }
             BuildUndo::Unmount { mountpoint, .. } => {
                 write!(f, "umount {}", quoted(&mountpoint.to_string_lossy()))
             }
@@ -128,6 +131,7 @@ impl BuildUndo {
             BuildUndo::RestoreQueue { .. }
             | BuildUndo::RemoveDirectory(_)
             | BuildUndo::RemoveGroup(_)
+            | BuildUndo::EndLoad { .. }
             | BuildUndo::Unmake(_) => &[],
             BuildUndo::StopMd { .. } => &["mdadm"],
             BuildUndo::RemovePv { .. } => &["pvs", "pvremove"],

@@ -1,0 +1,402 @@
+//! Programs that are the load of a trial: started as a user, timed, and ended with whatever they left running.
+//!
+//! Each has a variable in its environment that names the run. A process inherits it, whatever session or group it makes for itself, so
+//! that what a daemon left is found by it, after a kill of `ebb` too.
+
+use crate::command::{Real, Runner};
+use ebbtide_door::{Directory, own, read};
+use ebbtide_model::shown::{Shown, one_line};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Advice, MemfdFlags, fadvise, memfd_create};
+use rustix::process::{Pid, PidfdFlags, Signal, geteuid, pidfd_open, pidfd_send_signal};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Most bytes that a program may print on each stream.
+const OUTPUT_MAX: u64 = 64 << 20;
+/// Bytes of what a program said last that a message quotes.
+const LAST: usize = 1200;
+/// How often it is asked whether a program is still waited for.
+const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+/// How long what was killed is waited for.
+const KILLED: Duration = Duration::from_secs(30);
+/// An environment beyond this has been made to be long.
+const ENVIRONMENT_MAX: u64 = 4 << 20;
+/// Where programs are, behind what the experiment says.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Why a program was no load.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The run was stopped.
+    #[error("stopped")]
+    Stopped,
+    /// It could not be started.
+    #[error("cannot run {program}: {source}")]
+    Start {
+        /// Its name.
+        program: String,
+        /// As the system says it.
+        source: io::Error,
+    },
+    /// It failed, or was killed.
+    #[error("{program} ended with {how}{}", said(.last))]
+    Failed {
+        /// Its name.
+        program: String,
+        /// Its status, or the signal.
+        how: String,
+        /// What it said last.
+        last: String,
+    },
+    /// It took too long, and was killed.
+    #[error("{program} took longer than {seconds} s (`timeout`) and was killed{}", said(.last))]
+    Timeout {
+        /// Its name.
+        program: String,
+        /// The limit.
+        seconds: u64,
+        /// What it said last.
+        last: String,
+    },
+    /// It printed too much, and was killed.
+    #[error("{program} printed more than {} MiB and was killed: have it print less", OUTPUT_MAX >> 20)]
+    Endless {
+        /// Its name.
+        program: String,
+    },
+    /// Whom it was to run as is not possible.
+    #[error("{0}")]
+    User(String),
+    /// What it left running does not end.
+    #[error("processes {0} of the load do not end")]
+    Left(String),
+    /// A directory of its own could not be made or read.
+    #[error("{}: {source}", path.shown())]
+    Place {
+        /// Which.
+        path: PathBuf,
+        /// As the system says it.
+        source: io::Error,
+    },
+}
+
+fn said(last: &str) -> String {
+    if last.is_empty() { String::new() } else { format!("; it said last: {last}") }
+}
+
+/// Whom programs run as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct User {
+    name: String,
+    uid: u32,
+    gid: u32,
+    /// Nothing has to be changed.
+    is_self: bool,
+}
+
+impl std::fmt::Display for User {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.is_self { f.write_str("this user") } else { write!(f, "user {}", self.name) }
+    }
+}
+
+impl User {
+    /// The user called `name`, or who is meant where none is named: whoever runs this, and of root `as_root`, the user behind `sudo`, or
+    /// `nobody`.
+    ///
+    /// # Errors
+    /// When there is no such user, or only root could run as him.
+    pub fn find(name: Option<&str>, as_root: Option<&str>) -> Result<User, LoadError> {
+        let own = geteuid();
+        if name.is_none() && !own.is_root() {
+            return Ok(User::myself());
+        }
+        let behind = std::env::var("SUDO_USER").ok().filter(|user| user != "root" && !user.is_empty());
+        let name = name.or(as_root).map(str::to_owned).or(behind).unwrap_or_else(|| "nobody".to_owned());
+        let id = |which: &str| -> Result<u32, LoadError> {
+            let output =
+                Real.run("id", &[which, "--", &name]).map_err(|error| LoadError::User(error.to_string()))?;
+            let found = output.text().trim().parse().ok().filter(|_| output.status == Some(0));
+            found.ok_or_else(|| LoadError::User(format!("there is no user `{name}`: write another `user`")))
+        };
+        let (uid, gid) = (id("-u")?, id("-g")?);
+        let is_self = uid == own.as_raw();
+        if !is_self && !own.is_root() {
+            return Err(LoadError::User(format!(
+                "only root can run a program as {name}: remove `user`, or use sudo"
+            )));
+        }
+        Ok(User { name, uid, gid, is_self })
+    }
+
+    /// Whoever runs this.
+    pub fn myself() -> User {
+        User { name: String::new(), uid: geteuid().as_raw(), gid: 0, is_self: true }
+    }
+
+    /// Gives him the directory `path`.
+    ///
+    /// # Errors
+    /// When that is not allowed.
+    pub fn own(&self, path: &Path) -> Result<(), LoadError> {
+        let place = |source| LoadError::Place { path: path.to_owned(), source };
+        if self.is_self {
+            Ok(())
+        } else {
+            std::os::unix::fs::lchown(path, Some(self.uid), Some(self.gid)).map_err(place)
+        }
+    }
+}
+
+/// How programs of a load are run.
+#[derive(Debug)]
+pub struct Load<'a> {
+    /// The run, which marks them.
+    pub run: &'a str,
+    /// Where they start.
+    pub directory: &'a Path,
+    /// Whom they run as.
+    pub user: &'a User,
+    /// Variables of their environment.
+    pub env: &'a [(String, String)],
+    /// How long each may take.
+    pub timeout: Duration,
+    /// Ends them where it is set.
+    pub stop: &'a AtomicBool,
+}
+
+/// A program that ended well.
+#[derive(Debug)]
+pub struct Ran {
+    /// From its start to its end.
+    pub took: Duration,
+    /// Its standard output; what is no UTF-8 replaced.
+    pub output: String,
+}
+
+/// Name of the variable that marks processes of `run`.
+fn mark(run: &str) -> String {
+    let name = run.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' });
+    format!("EBBTIDE_LOAD_{}", name.collect::<String>())
+}
+
+impl Load<'_> {
+    /// Runs `argv` to its end. What it leaves running goes on ([`end_all`]).
+    ///
+    /// # Errors
+    /// When it cannot be started, fails, or is given up.
+    pub fn run(&self, argv: &[String]) -> Result<Ran, LoadError> {
+        let program = argv.first().map_or("", String::as_str).to_owned();
+        let fail = |source| LoadError::Start { program: program.clone(), source };
+        // What it leaves behind may hold its output open: a file, unlike a pipe, can be read all the same.
+        let stream =
+            || memfd_create("load", MemfdFlags::CLOEXEC).map(File::from).map_err(|errno| fail(errno.into()));
+        let (mut out, mut err) = (stream()?, stream()?);
+        let mut command = self.command(argv);
+        command.stdin(Stdio::null());
+        command.stdout(out.try_clone().map_err(fail)?).stderr(err.try_clone().map_err(fail)?);
+        let begun = Instant::now();
+        let mut child = command.process_group(0).spawn().map_err(fail)?;
+        let ended =
+            pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).map_err(|errno| fail(errno.into()))?;
+        let given_up = loop {
+            let _ = poll(&mut [PollFd::new(&ended, PollFlags::IN)], Some(&TICK));
+            let took = begun.elapsed();
+            if let Some(status) = child.try_wait().map_err(fail)? {
+                let last = last(&mut err, &mut out);
+                if status.success() {
+                    return Ok(Ran { took, output: text(&mut out).map_err(fail)? });
+                }
+                let how = status.code().map(|code| format!("status {code}"));
+                let how = how.unwrap_or_else(|| format!("signal {}", status.signal().unwrap_or_default()));
+                return Err(LoadError::Failed { how: not_found(&status, &how), last, program });
+            }
+            if self.stop.load(Ordering::Relaxed) {
+                break LoadError::Stopped;
+            }
+            let printed =
+                [&out, &err].iter().filter_map(|file| file.metadata().ok()).map(|found| found.len()).max();
+            if printed > Some(OUTPUT_MAX) {
+                break LoadError::Endless { program };
+            }
+            if took >= self.timeout {
+                let last = last(&mut err, &mut out);
+                break LoadError::Timeout { program, seconds: self.timeout.as_secs(), last };
+            }
+        };
+        crate::command::end_group(&mut child);
+        end_all(self.run)?;
+        Err(given_up)
+    }
+
+    fn command(&self, argv: &[String]) -> Command {
+        let own = self.env.iter().find_map(|(name, value)| (name == "PATH").then_some(value.as_str()));
+        let path = own.map_or_else(|| PATH.to_owned(), |own| format!("{own}:{PATH}"));
+        let mut command = if self.user.is_self {
+            // The program is looked up on the path that it gets.
+            let mut command = Command::new("/usr/bin/env");
+            command.arg("--").args(argv);
+            command
+        } else {
+            let (uid, gid) = (self.user.uid.to_string(), self.user.gid.to_string());
+            let mut command = Command::new("setpriv");
+            command
+                .args(["--reuid", &uid, "--regid", &gid, "--init-groups", "--no-new-privs", "--"])
+                .args(argv);
+            command
+        };
+        command.current_dir(self.directory).env_clear();
+        for kept in ["LANG", "TZ", "TERM"] {
+            if let Some(value) = std::env::var_os(kept) {
+                command.env(kept, value);
+            }
+        }
+        let user = if self.user.is_self {
+            std::env::var("USER").unwrap_or_default()
+        } else {
+            self.user.name.clone()
+        };
+        command.env("HOME", self.directory).env("USER", &user).env("LOGNAME", &user).env("LC_ALL", "C");
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        command.env("PATH", path).env(mark(self.run), "1");
+        command
+    }
+}
+
+/// `how`, and what a status means that `env` and `setpriv` end with where there is no such program.
+fn not_found(status: &std::process::ExitStatus, how: &str) -> String {
+    match status.code() {
+        Some(127) => format!("{how}: there is no such program"),
+        Some(126) => format!("{how}: it cannot be run"),
+        _ => how.to_owned(),
+    }
+}
+
+fn text(stream: &mut File) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    stream.seek(SeekFrom::Start(0))?;
+    stream.take(OUTPUT_MAX).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The end of what was said on standard error, or on standard output where nothing was.
+fn last(err: &mut File, out: &mut File) -> String {
+    let text =
+        [err, out].into_iter().filter_map(|stream| text(stream).ok()).find(|text| !text.trim().is_empty());
+    let text = text.unwrap_or_default();
+    let text = text.trim();
+    let from = text.char_indices().map(|(at, _)| at).find(|at| text.len() - at <= LAST).unwrap_or(0);
+    one_line(&text[from..]).into_owned()
+}
+
+/// Kills every process that a load of `run` has started and that still runs, and waits until they are gone. How many there were.
+///
+/// # Errors
+/// When some do not end.
+pub fn end_all(run: &str) -> Result<usize, LoadError> {
+    let marked = format!("{}=1", mark(run)).into_bytes();
+    let begun = Instant::now();
+    let mut killed = std::collections::BTreeSet::new();
+    loop {
+        let left = running(&marked);
+        if left.is_empty() {
+            return Ok(killed.len());
+        }
+        if begun.elapsed() > KILLED {
+            let each: Vec<String> = left.iter().map(i32::to_string).collect();
+            return Err(LoadError::Left(each.join(", ")));
+        }
+        for pid in left {
+            // A number may be another process's by now: what is held is asked once more.
+            let Some(held) = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
+            else {
+                continue;
+            };
+            if is_marked(pid, &marked) {
+                let _ = pidfd_send_signal(&held, Signal::KILL);
+                killed.insert(pid);
+            }
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn running(marked: &[u8]) -> Vec<i32> {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter(|pid| is_marked(*pid, marked)).collect()
+}
+
+fn is_marked(pid: i32, marked: &[u8]) -> bool {
+    let path = PathBuf::from(format!("/proc/{pid}/environ"));
+    let environment = read::bytes(&path, ENVIRONMENT_MAX).unwrap_or_default();
+    environment.split(|byte| *byte == 0).any(|variable| variable == marked)
+}
+
+/// Makes the directory `path` for the programs of `user`.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn make(path: &Path, user: &User) -> Result<(), LoadError> {
+    let place = |source| LoadError::Place { path: path.to_owned(), source };
+    let (parent, name) = Directory::of(path).map_err(place)?;
+    parent.make(&name).map_err(place)?;
+    user.own(path)
+}
+
+/// Lets any user pass through the directory `path` of this run's own.
+///
+/// # Errors
+/// When that is not allowed.
+pub fn let_pass(path: &Path) -> Result<(), LoadError> {
+    own::let_pass(path).map_err(|source| LoadError::Place { path: path.to_owned(), source })
+}
+
+/// Takes away what programs have left in the directory `path`, and the directory; already gone is success.
+///
+/// # Errors
+/// When something cannot be removed.
+pub fn remove(path: &Path) -> Result<(), LoadError> {
+    own::remove_tree(path).map_err(|source| LoadError::Place { path: path.to_owned(), source })
+}
+
+/// Gives the directory `from` of a load's own the name `to`.
+///
+/// # Errors
+/// When it cannot be moved.
+pub fn rename(from: &Path, to: &Path) -> Result<(), LoadError> {
+    own::rename(from, to).map_err(|source| LoadError::Place { path: from.to_owned(), source })
+}
+
+/// Writes what of `directory` is not on its device yet, and has the page cache forget its files.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn settle(directory: &Path) -> Result<(), LoadError> {
+    let place = |source| LoadError::Place { path: directory.to_owned(), source };
+    let opened = read::open(directory).map_err(place)?;
+    rustix::fs::syncfs(&opened).map_err(|errno| place(errno.into()))?;
+    forget(directory);
+    Ok(())
+}
+
+fn forget(directory: &Path) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => forget(&entry.path()),
+            Ok(kind) if kind.is_file() => {
+                // Best effort: what stays only makes the first reads faster.
+                if let Ok(file) = read::regular(&entry.path()) {
+                    let _ = fadvise(&file, 0, None, Advice::DontNeed);
+                }
+            }
+            _ => {}
+        }
+    }
+}

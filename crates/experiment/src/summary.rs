@@ -147,9 +147,9 @@ fn design_summaries(experiment: &Experiment) -> Vec<DesignSummary> {
         DesignSummary {
             name: design.name.clone(),
             control: index == experiment.control,
-            what: design.layout.to_string(),
+            what: design.what(),
             members: leaves.len(),
-            capacity: map.map(|map| map.capacity()),
+            capacity: map.map(|map| map.capacity()).filter(|_| design.stack.directory.is_none()),
         }
     };
     experiment.designs.iter().enumerate().map(summary).collect()
@@ -273,7 +273,10 @@ impl fmt::Display for Summary {
                 writeln!(f, "  {:<10} {span}{fill}", "time")?;
                 writeln!(f, "  {:<10} {SHORT_RUNS_AFTER}", "")?;
             }
-            _ => writeln!(f, "  {:<10} not known: a workload ends by size, not by time", "time")?,
+            _ => {
+                let why = "a workload ends by size or is a program, and not by time";
+                writeln!(f, "  {:<10} not known: {why}", "time")?;
+            }
         }
         for note in &self.notes {
             writeln!(f, "  note: {note}")?;

@@ -295,12 +295,17 @@ fn last(err: &mut File, out: &mut File) -> String {
     one_line(&text[from..]).into_owned()
 }
 
+/// The variable that every process of a load of `run` has in its environment.
+pub(crate) fn marked(run: &str) -> Vec<u8> {
+    format!("{}=1", mark(run)).into_bytes()
+}
+
 /// Kills every process that a load of `run` has started and that still runs, and waits until they are gone. How many there were.
 ///
 /// # Errors
 /// When some do not end.
 pub fn end_all(run: &str) -> Result<usize, LoadError> {
-    let marked = format!("{}=1", mark(run)).into_bytes();
+    let marked = marked(run);
     let begun = Instant::now();
     let mut killed = std::collections::BTreeSet::new();
     loop {
@@ -333,7 +338,8 @@ fn running(marked: &[u8]) -> Vec<i32> {
     pids.filter(|pid| is_marked(*pid, marked)).collect()
 }
 
-fn is_marked(pid: i32, marked: &[u8]) -> bool {
+/// Whether the process has this variable in its environment, as far as this user can see.
+pub(crate) fn is_marked(pid: i32, marked: &[u8]) -> bool {
     let path = PathBuf::from(format!("/proc/{pid}/environ"));
     let environment = read::bytes(&path, ENVIRONMENT_MAX).unwrap_or_default();
     environment.split(|byte| *byte == 0).any(|variable| variable == marked)

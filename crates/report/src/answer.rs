@@ -267,6 +267,9 @@ fn alone(report: &Report) -> Vec<String> {
             };
             let at = match metric {
                 Metric::Iops | Metric::Throughput => "reaches".to_owned(),
+                Metric::Own(figure) if figure.definition().name == figure.definition().unit => {
+                    "reaches".to_owned()
+                }
                 Metric::Time => "takes".to_owned(),
                 metric => format!("has a {} of", metric.in_words()),
             };

@@ -160,9 +160,9 @@ impl Report {
             .iter()
             .map(|design| DesignFacts {
                 name: design.name.clone(),
-                layout: design.layout.to_string(),
+                layout: design.what(),
                 members: describe::leaves(&design.layout, experiment),
-                capacity: design.layout.capacity(&sizes),
+                capacity: design.layout.capacity(&sizes).filter(|_| design.stack.directory.is_none()),
                 survives: design.layout.survives(),
                 price: design.price(&experiment.volumes).ok(),
             })

@@ -11,16 +11,18 @@ use std::sync::Arc;
 pub struct Observer {
     /// By index of the experiment's volumes.
     members: Vec<Option<ObservedMember>>,
+    /// The run.
+    run: String,
 }
 
 impl Observer {
-    /// For trials on the volumes of `inventory`, which are ready.
-    pub fn new(inventory: &Inventory) -> Observer {
+    /// For trials of the run `run` on the volumes of `inventory`, which are ready.
+    pub fn new(run: &str, inventory: &Inventory) -> Observer {
         let member = |name: &str, path: &str| {
             (!path.is_empty()).then(|| ObservedMember { name: name.to_owned(), path: PathBuf::from(path) })
         };
         let members = inventory.volumes.iter().map(|volume| member(&volume.name, &volume.path)).collect();
-        Observer { members }
+        Observer { members, run: run.to_owned() }
     }
 
     /// Begins to look; `control` tells the edges of the trial's I/O.
@@ -29,7 +31,9 @@ impl Observer {
         let volumes = run.design.members().into_iter();
         let members: Vec<ObservedMember> =
             volumes.filter_map(|index| self.members.get(index).cloned().flatten()).collect();
-        let running = HostObserver::host()
+        let host = HostObserver::host();
+        let host = if run.workload.program.is_some() { host.load_of(&self.run) } else { host };
+        let running = host
             .buffered(!run.workload.direct)
             .cpus(&run.workload.engine.cpus_allowed)
             .residency(ebbtide_engine::residency::resident)

@@ -188,7 +188,7 @@ mod tests {
         let trial = |seed| Trial { index: 0, round: 0, design: 0, workload: 0, role: Role::Candidate, seed };
         let (one, other) = (trial(1), trial(2));
         let runs = [&one, &other].map(|trial| of_experiment(&experiment, trial).expect("is there"));
-        let observer = Observer::new(&Inventory::default());
+        let observer = Observer::new("r", &Inventory::default());
         let control = Control::default();
         control.ops.store(7, Ordering::Relaxed);
         let began_at = Cell::new(None);

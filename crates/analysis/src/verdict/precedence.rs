@@ -80,7 +80,7 @@ const BEHIND_A_LIMIT: &[VerdictKind] = &[Burst, WriteCache, RequestSize, Partial
 
 /// Causes that are told from what devices and processors show, whatever the load: those that a program has too.
 const OF_DEVICES: &[VerdictKind] =
-    &[Member, Burst, Background, VolumeLimit, InstanceLimit, RateLimit, Cpu, Memory, SharedDevice];
+    &[Member, Burst, VolumeLimit, InstanceLimit, RateLimit, Cpu, Memory, SyncWrites, SharedDevice];
 
 /// Every rule, in the order in which equals are ranked.
 ///

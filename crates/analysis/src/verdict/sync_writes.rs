@@ -8,21 +8,98 @@
 //! say.
 
 use super::*;
+use crate::evidence::percent;
 use crate::facts::durable::{self, Parts};
 use crate::facts::rungs::{MoreInFlight, NO_GAIN};
-use ebbtide_model::units::format_latency;
+use crate::facts::standing;
+use ebbtide_model::samples::{DeviceObservation, TrialSamples};
+use ebbtide_model::units::{Nanos, format_latency};
 
 /// What of the time of a write one at a time explains that nothing else makes wait.
 const WHOLE: f64 = 0.9;
 /// Writes that are made durable together in the estimate that is told.
 const TOGETHER: f64 = 8.0;
 
+/// Share of the time from which on a program's commits are what its members are busy with.
+const IN_TURN: f64 = 0.6;
+/// Requests at a device for each that is there alone.
+const ALONE: f64 = 1.5;
+
 checks! {
     ONE: below("operations in flight for each job, each made durable before the next", 2.0, Operations, "one waits for nothing of its own");
+    FLUSHING: at_least("of a program: share of the time in which the slowest member flushed or wrote, one request at a time", IN_TURN, Share, "what commits waits for them, one after the other");
     HELPED: at_least("rate with twice as many at a time, where short runs were made", NO_GAIN, Times, "otherwise it is not each one's own time");
 }
 
+/// What the slowest member's device did for a program's durable writes: medians over the trials.
+struct InTurn {
+    /// Share of the time in which it flushed, or worked on writes of which no two were there at a time.
+    share: f64,
+    /// The same of flushes alone.
+    flushing: f64,
+    /// Flushes a second.
+    flushes: f64,
+    /// A flush, in nanoseconds; nothing where there were none.
+    flush: Option<f64>,
+    /// A write, in nanoseconds.
+    write: f64,
+}
+
+/// Of the member that did most of it; nothing where the devices were not observed, or only read.
+fn in_turn(trial: &TrialSamples) -> Option<InTurn> {
+    let seconds = trial.elapsed.as_secs_f64();
+    let of_device = |device: &DeviceObservation| {
+        let total = device.total;
+        let busy = total.busy.as_secs_f64() / seconds;
+        let queue = total.weighted.as_secs_f64() / seconds;
+        let writing = total.time.write.0 as f64 / (total.time.read.0 + total.time.write.0).max(1) as f64;
+        let alone = if queue <= ALONE * busy { busy * writing } else { 0.0 };
+        let flushing = total.flush_time.map_or(0.0, Nanos::as_secs_f64) / seconds;
+        let flushes = total.flushes.unwrap_or(0) as f64;
+        let flush = total.flush_time.filter(|_| flushes > 0.0).map(|time| time.0 as f64 / flushes);
+        InTurn {
+            share: (alone + flushing).min(1.0),
+            flushing,
+            flushes: flushes / seconds,
+            flush,
+            write: total.time.write.0 as f64 / total.ops.write.max(1) as f64,
+        }
+    };
+    let devices = standing::tops(trial).filter(|_| seconds > 0.0)?;
+    devices.into_iter().map(of_device).max_by(|a, b| a.share.total_cmp(&b.share))
+}
+
+/// Of a program nobody sees the calls; its members show that they worked on one durable write after the other.
+fn of_program(case: &Case<'_>) -> Judged {
+    let middle = case.in_the_middle(in_turn, |seen| seen.share);
+    let seen = middle.ok_or_else(|| Absent::unmeasured("the members' devices were not observed"))?;
+    if !FLUSHING.holds(seen.share) {
+        let why = "no member spent its time on one durable write after the other";
+        return Err(Absent::because(why).with([FLUSHING.missed(seen.share)]));
+    }
+    let mut figures = vec![
+        FLUSHING.figure(seen.share),
+        evidence("share of the time in which it flushed", seen.flushing, Unit::Share, None),
+        evidence("time of a write at the device", seen.write, Unit::Nanoseconds, None),
+    ];
+    let flushes = seen.flush.map_or_else(String::new, |flush| {
+        figures.push(evidence("time of a flush", flush, Unit::Nanoseconds, None));
+        figures.push(evidence("flushes", seen.flushes, Unit::PerSecond, None));
+        format!(", {:.0} flushes a second of {} each", seen.flushes, format_latency(flush))
+    });
+    let sentence = format!(
+        "{} of the time a member works on one durable write after the other{flushes}, {} a write: what commits waits for it, as a log does; a \
+         volume of less latency, or more commits in one write, would help",
+        percent(seen.share),
+        format_latency(seen.write),
+    );
+    Ok(Verdict::new(VerdictKind::SyncWrites, Sure::Likely, seen.share, sentence, figures))
+}
+
 pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
+    if case.workload.program.is_some() {
+        return of_program(case);
+    }
     let workload = case.workload;
     let how =
         durable::how(workload).ok_or_else(|| Absent::because("writes are not made durable one by one"))?;

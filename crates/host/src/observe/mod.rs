@@ -23,6 +23,7 @@ pub use limits::{EbsLimits, LimitsPage, LimitsReader, NoLimits};
 
 use crate::graph;
 use crate::graph::dm::Tables;
+use crate::load;
 use crate::sys::Sys;
 use devices::{add, is_remote};
 use ebbtide_model::samples::{DeviceObservation, MemberObservation, Observation};
@@ -66,6 +67,8 @@ pub struct Observer {
     cpus: Vec<u32>,
     limits: Arc<dyn LimitsReader + Send + Sync>,
     residency: Residency,
+    /// What marks processes of a program that is the load.
+    load: Option<Vec<u8>>,
 }
 
 /// Bytes of a file in the page cache; nothing when that cannot be told.
@@ -90,7 +93,14 @@ impl Observer {
             cpus: Vec::new(),
             limits: Arc::new(NoLimits),
             residency: |_| None,
+            load: None,
         }
+    }
+
+    /// Processes that a load of `run` has started are nobody else's.
+    pub fn load_of(mut self, run: &str) -> Observer {
+        self.load = Some(load::marked(run));
+        self
     }
 
     #[cfg(test)]
@@ -130,7 +140,7 @@ impl Observer {
         let timeline = Arc::new(Mutex::new(Timeline::new(&self.sys, names())));
         let watched = Arc::new(Mutex::new(Watched {
             timeline: Arc::clone(&timeline),
-            others: Others::new(&self.sys, names()),
+            others: Others::new(&self.sys, names(), self.load.clone()),
             processors: Processors::new(&self.sys, &self.cpus),
             waits: Waits::new(&self.sys),
             calls: Calls::new(&self.sys, below.iter().filter_map(|member| member.remote.as_ref())),

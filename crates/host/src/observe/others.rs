@@ -4,13 +4,14 @@ use super::timeline::read_into;
 use crate::command::Never;
 use crate::graph::dm::Tables;
 use crate::graph::{self, Graph};
+use crate::load;
 use crate::probe::tables::{self, Mount};
 use crate::sys::{self, DevNum, Sys, process};
 use ebbtide_model::graph::Layers;
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::samples::{Observation, OtherActivity, OtherKind};
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -66,11 +67,15 @@ pub(super) struct Others {
     lazy_init: Vec<Duration>,
     last_look: Option<Duration>,
     own: u32,
+    /// What marks the processes of a program that is the load.
+    mark: Option<Vec<u8>>,
+    /// Those that have it.
+    load: BTreeSet<u32>,
     buffer: String,
 }
 
 impl Others {
-    pub fn new(sys: &Sys, devices: Vec<String>) -> Others {
+    pub fn new(sys: &Sys, devices: Vec<String>, mark: Option<Vec<u8>>) -> Others {
         let graph = graph::read_with(sys, &Tables::new(&Never));
         let shares = |at: &usize| {
             let below = graph.all_below(&[*at]);
@@ -87,6 +92,8 @@ impl Others {
             lazy_init: Vec::new(),
             last_look: None,
             own: std::process::id(),
+            mark,
+            load: BTreeSet::new(),
             buffer: String::new(),
         }
     }
@@ -102,6 +109,7 @@ impl Others {
         for name in std::fs::read_dir(&self.sys.proc).into_iter().flatten().flatten().map(|e| e.file_name()) {
             if let Some(pid) = name.to_str().and_then(|n| n.parse::<u32>().ok())
                 && pid != self.own
+                && !self.is_load(pid)
             {
                 self.process(pid, at, first, &graph);
             }
@@ -110,6 +118,15 @@ impl Others {
             self.array(array, at);
         }
         self.last_look = Some(at);
+    }
+
+    /// Whether it is a process of the load, which is nobody else; asked once of each.
+    fn is_load(&mut self, pid: u32) -> bool {
+        let Some(mark) = self.mark.as_ref().filter(|_| !self.processes.contains_key(&pid)) else {
+            return false;
+        };
+        let is_new = || i32::try_from(pid).is_ok_and(|pid| load::is_marked(pid, mark));
+        self.load.contains(&pid) || is_new() && self.load.insert(pid)
     }
 
     fn process(&mut self, pid: u32, at: Duration, first: bool, graph: &OnceCell<Graph>) {
@@ -517,12 +534,12 @@ mod tests {
     fn a_resync_on_the_same_disk_is_named() {
         let root = unpack(ARRAYS);
         let sys = Sys::below(root.path());
-        let mut others = Others::new(&sys, vec!["vdb".to_owned()]);
+        let mut others = Others::new(&sys, vec!["vdb".to_owned()], None);
         others.look(seconds(0));
         others.look(seconds(1));
         let found = others.within(seconds(0), seconds(1));
         assert!(found.iter().any(|a| a.kind == OtherKind::Resync && a.who == "md1: resync"), "{found:?}");
-        let mut elsewhere = Others::new(&sys, vec!["vdd".to_owned()]);
+        let mut elsewhere = Others::new(&sys, vec!["vdd".to_owned()], None);
         elsewhere.look(seconds(0));
         assert!(elsewhere.within(seconds(0), seconds(1)).iter().all(|a| a.kind != OtherKind::Resync));
     }
@@ -531,7 +548,7 @@ mod tests {
     #[test]
     fn lazy_initialisation_is_named() {
         let root = unpack("f /proc/77/comm\n|ext4lazyinit\n");
-        let mut others = Others::new(&Sys::below(root.path()), Vec::new());
+        let mut others = Others::new(&Sys::below(root.path()), Vec::new(), None);
         others.look(seconds(0));
         assert_eq!(others.within(seconds(0), seconds(1))[0].kind, OtherKind::LazyInit);
         assert!(others.within(seconds(5), seconds(6)).is_empty());

@@ -12,6 +12,7 @@ pub use feasible::{least_rounds, least_trials};
 use crate::catalog::Ordered;
 use crate::layout::LayoutNode;
 use crate::metric::Metric;
+use crate::shown::Shown;
 use crate::stack::{ArrayBacking, Filesystem, Stack};
 use crate::sweep::{Builds, Sweep};
 use crate::units::{Bytes, Nanos};
@@ -117,6 +118,12 @@ impl Design {
     pub fn volumes(&self) -> Vec<usize> {
         let swap = self.stack.swap.iter().flat_map(|swap| &swap.members);
         self.members().into_iter().chain(swap.flat_map(LayoutNode::volumes)).collect()
+    }
+
+    /// Its layout in words, or the directory that it is.
+    pub fn what(&self) -> String {
+        let directory = self.stack.directory.as_ref();
+        directory.map_or_else(|| self.layout.to_string(), |path| format!("directory {}", path.shown()))
     }
 
     /// US dollars a month for those of `volumes` that it takes.

@@ -101,7 +101,7 @@ impl Bench<'_> {
             Err(error) => return Err(error),
         }
         results.notes.clone_from(&self.meta.inventory.notes);
-        let observer = Observer::new(&self.meta.inventory);
+        let observer = Observer::new(&self.meta.id, &self.meta.inventory);
         let mut trials = Trials { backend, observer: Some(&observer), control: self.control };
         let mut first = 0;
         while first < jobs.len() && results.ended_early.is_none() {

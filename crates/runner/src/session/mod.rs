@@ -166,7 +166,7 @@ fn measure(
         Err(error) => return Ok(Ending::Failed(error.to_string())),
     }
     context.keep_in.update(&session.meta, None)?;
-    let observer = context.facts.is_here.then(|| Observer::new(&session.meta.inventory));
+    let observer = context.facts.is_here.then(|| Observer::new(&session.meta.id, &session.meta.inventory));
     let control = context.control.clone();
     let mut trials = Trials { backend, observer: observer.as_ref(), control: &control };
     let ending = rounds(session, course, &mut trials, context)?;

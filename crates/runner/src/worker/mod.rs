@@ -176,7 +176,7 @@ impl Work {
             }
         };
         let inventory = backend.prepare(&experiment, control)?;
-        let observer = Observer::new(&inventory);
+        let observer = Observer::new("", &inventory);
         Ok((Work { backend, observer, experiment }, inventory))
     }
 

@@ -58,7 +58,7 @@ impl Known {
             reading((*name, *unit, *lower, Source::Pattern((*pattern).to_owned())))
         });
         let p99 =
-            (self == Known::Pgbench && logs).then(|| reading(("p99", "ns", true, Source::PgbenchLog(99))));
+            (self == Known::Pgbench && logs).then(|| reading(("p99", "ms", true, Source::PgbenchLog(99))));
         rows.chain(p99).collect()
     }
 }

@@ -67,7 +67,7 @@ pub enum Source {
     Pattern(String),
     /// The number at this JSON pointer (RFC 6901) of the output, which is JSON.
     Pointer(String),
-    /// This percentile, 0 to 100, of the latencies in pgbench's logs of transactions (`pgbench -l`), in nanoseconds.
+    /// This percentile, 0 to 100, of the latencies in pgbench's logs of transactions (`pgbench -l`), in milliseconds.
     PgbenchLog(u8),
 }
 

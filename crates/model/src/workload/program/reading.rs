@@ -58,7 +58,7 @@ pub enum ReadingError {
 pub struct Output<'a> {
     /// Its standard output.
     pub text: &'a str,
-    /// Latencies of transactions in nanoseconds, in ascending order, where [`Source::PgbenchLog`] is asked for.
+    /// Latencies of transactions in microseconds, in ascending order, where [`Source::PgbenchLog`] is asked for.
     pub latencies: &'a [u64],
 }
 
@@ -104,7 +104,9 @@ impl Reading {
                 let count = output.latencies.len() as u64;
                 let rank = (count * u64::from(*percentile)).div_ceil(100).max(1) - 1;
                 let value = output.latencies.get(rank as usize);
-                *value.ok_or_else(|| missing("a line of pgbench's log (`pgbench -l`)".to_owned()))? as f64
+                let value =
+                    value.ok_or_else(|| missing("a line of pgbench's log (`pgbench -l`)".to_owned()))?;
+                *value as f64 / 1e3
             }
         };
         Ok((self.figure, value))
@@ -129,10 +131,10 @@ fn number(name: &str, text: &str) -> Result<f64, ReadingError> {
     })
 }
 
-/// Latencies in nanoseconds of the transactions in `log`, lines of `pgbench -l`: the third field, in microseconds
+/// Latencies in microseconds of the transactions in `log`, lines of `pgbench -l`: the third field, in microseconds
 /// (PostgreSQL's documentation of pgbench, "Per-Transaction Logging"). Transactions that were skipped or failed have none.
 pub fn pgbench_latencies(log: &str) -> impl Iterator<Item = u64> {
-    log.lines().filter_map(|line| line.split(' ').nth(2)?.parse::<u64>().ok()?.checked_mul(1000))
+    log.lines().filter_map(|line| line.split(' ').nth(2)?.parse().ok())
 }
 
 #[cfg(test)]
@@ -181,10 +183,10 @@ mod tests {
             "0 1 1200 0 1764498000 100000\n0 2 800 0 1764498000 200000\n1 1 skipped 0 1764498000 300000 5\n";
         let mut latencies: Vec<u64> = pgbench_latencies(log).collect();
         latencies.sort_unstable();
-        assert_eq!(latencies, [800_000, 1_200_000]);
+        assert_eq!(latencies, [800, 1200]);
         let at = |p| reading(Source::PgbenchLog(p)).read(Output { text: "", latencies: &latencies });
-        assert_eq!(at(50).map(|(_, value)| value), Ok(800_000.0));
-        assert_eq!(at(99).map(|(_, value)| value), Ok(1_200_000.0));
+        assert_eq!(at(50).map(|(_, value)| value), Ok(0.8));
+        assert_eq!(at(99).map(|(_, value)| value), Ok(1.2));
         let none = reading(Source::PgbenchLog(99)).read(Output { text: "", latencies: &[] });
         assert!(matches!(none, Err(ReadingError::Missing { .. })));
     }

@@ -3,6 +3,16 @@
 
 use crate::pages;
 
+/// Directories with pages.
+const PLACES: [&str; 7] = [
+    "docs",
+    "docs/decisions",
+    "docs/explanation",
+    "docs/how-to",
+    "docs/reference",
+    "docs/studies",
+    "docs/verdicts",
+];
 /// The parts of a page, in their order.
 const PARTS: [&str; 4] = ["## What it means", "## How to see it", "## What to do", "## How it is decided"];
 const MOST_LINES: usize = 60;
@@ -87,7 +97,7 @@ fn verdict_faults(page: &str) -> Vec<String> {
 pub fn check() -> Result<(), String> {
     println!("== pages of the documentation");
     let mut wrong = Vec::new();
-    for place in ["docs", "docs/decisions", "docs/studies", "docs/verdicts"] {
+    for place in PLACES {
         let directory = pages::root().join(place);
         let told = |error: std::io::Error| format!("{}: {error}", directory.display());
         for entry in directory.read_dir().map_err(told)? {

@@ -41,13 +41,13 @@ enum Command {
     Bench(bench::Options),
     /// The parsers of outside text with random input
     Fuzz(fuzz::Options),
-    /// The options of a workload: writes their tables in docs/bench.md and docs/experiment-file.md
+    /// The options of a workload: writes their tables in docs/reference/bench.md and docs/reference/experiment-file.md
     Options(Passed),
     /// The Debian package: made by cargo-deb, installed and removed in a directory of its own (installs cargo-deb); `--target`, `--profile`
     Package(Passed),
-    /// The simulator beside real md and LVM in a guest: writes the table of docs/simulator.md
+    /// The simulator beside real md and LVM in a guest: writes the table of docs/explanation/simulator.md
     Md(Passed),
-    /// How often verdicts are right on cases whose truth is known: writes docs/verdict-accuracy.md
+    /// How often verdicts are right on cases whose truth is known: writes docs/explanation/verdict-accuracy.md
     Verdicts(Passed),
     /// setup, check, unit, root, browser and lab
     Test {

@@ -1,11 +1,23 @@
 //! The pages of the documentation can be read: nine of ten sentences have 25 words at most, none more than 40, and lines of text 120
-//! characters. Those of verdicts have four parts, 60 lines, and no sentence of more than 25 words.
+//! characters. Those of verdicts have four parts, 60 lines, and no sentence of more than 25 words; those that answer a question 80 lines.
 
 use crate::pages;
 
+/// Directories with pages.
+const PLACES: [&str; 7] = [
+    "docs",
+    "docs/decisions",
+    "docs/explanation",
+    "docs/how-to",
+    "docs/reference",
+    "docs/studies",
+    "docs/verdicts",
+];
 /// The parts of a page, in their order.
 const PARTS: [&str; 4] = ["## What it means", "## How to see it", "## What to do", "## How it is decided"];
 const MOST_LINES: usize = 60;
+/// Of a page that answers one question.
+const MOST_LINES_OF_ANSWER: usize = 80;
 const MOST_WORDS: usize = 25;
 /// Of a sentence that is one of ten.
 const MOST_WORDS_EVER: usize = 40;
@@ -73,11 +85,14 @@ fn verdict_faults(page: &str) -> Vec<String> {
     if parts != PARTS {
         faults.push(format!("its parts are {parts:?} instead of {PARTS:?}"));
     }
-    let lines = page.lines().count();
-    if lines > MOST_LINES {
-        faults.push(format!("it has {lines} lines, of {MOST_LINES} at most"));
-    }
+    faults.extend(too_long(page, MOST_LINES));
     faults
+}
+
+/// What is wrong with the length of a page that may have `most` lines.
+fn too_long(page: &str, most: usize) -> Option<String> {
+    let lines = page.lines().count();
+    (lines > most).then(|| format!("it has {lines} lines, of {most} at most"))
 }
 
 /// Looks at all pages.
@@ -87,18 +102,18 @@ fn verdict_faults(page: &str) -> Vec<String> {
 pub fn check() -> Result<(), String> {
     println!("== pages of the documentation");
     let mut wrong = Vec::new();
-    for place in ["docs", "docs/decisions", "docs/studies", "docs/verdicts"] {
+    for place in PLACES {
         let directory = pages::root().join(place);
         let told = |error: std::io::Error| format!("{}: {error}", directory.display());
         for entry in directory.read_dir().map_err(told)? {
             let path = entry.map_err(told)?.path();
             if path.extension().is_some_and(|ending| ending == "md") {
                 let page = pages::read(&path)?;
-                let of_page = if place == "docs/verdicts" {
-                    verdict_faults(&page)
-                } else {
-                    faults(&page, MOST_WORDS_EVER)
+                let mut of_page = match place {
+                    "docs/verdicts" => verdict_faults(&page),
+                    _ => faults(&page, MOST_WORDS_EVER),
                 };
+                of_page.extend(too_long(&page, MOST_LINES_OF_ANSWER).filter(|_| place == "docs/how-to"));
                 wrong.extend(of_page.into_iter().map(|fault| format!("{}: {fault}", path.display())));
             }
         }

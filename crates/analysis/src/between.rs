@@ -5,7 +5,7 @@
 //! trials. Where both ran in the same rounds, rounds are paired as in [`compare`](mod@crate::compare). Both ask how many differences
 //! lie on one side of a bound; only the distribution of that number is another one ([`Shift`]).
 //!
-//! [`compare`] asks many such questions at once and keeps the whole family of its claims to one error (Holm). docs/statistics.md derives
+//! [`compare`] asks many such questions at once and keeps the whole family of its claims to one error (Holm). docs/explanation/statistics.md derives
 //! it and shows by simulation what it holds.
 
 use super::Conclusion;

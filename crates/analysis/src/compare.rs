@@ -30,7 +30,7 @@ pub struct Ratio {
 pub const EQUIVALENCE: f64 = 2.0;
 
 /// Widest interval that settles a comparison, of what lies between the two margins: at 1 whatever lies between them would be decided,
-/// in more rounds; at 2 fewer differences of 10% are found (docs/statistics.md, "Comparing designs").
+/// in more rounds; at 2 fewer differences of 10% are found (docs/explanation/statistics.md, "Comparing designs").
 pub const WIDEST: f64 = 1.5;
 
 /// Standard errors (`1 / sqrt(n)`) beyond which a correlation of neighbours is taken for one: by chance once in 20.

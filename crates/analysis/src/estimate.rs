@@ -1,4 +1,4 @@
-//! Medians with exact order-statistic intervals (docs/statistics.md).
+//! Medians with exact order-statistic intervals (docs/explanation/statistics.md).
 //!
 //! The number of trials below the true median is binomial(n, 1/2) whatever the distribution, so
 //! `[x_(l), x_(n-l+1)]` covers the median with probability `1 - 2 * sum_{k<l} C(n,k) / 2^n`. No normal

@@ -4,7 +4,7 @@
 //! `ebbtide-report`, and what was measured to `ebbtide-model`. Pure.
 //!
 //! [`analyse`](analyse()) turns a [`Session`](ebbtide_model::session::Session) into an [`Analysis`]; [`stop::Decider`] says after
-//! each round whether the answer is good enough. The unit of all statistics is the trial. docs/statistics.md
+//! each round whether the answer is good enough. The unit of all statistics is the trial. docs/explanation/statistics.md
 //! derives what is computed here.
 
 mod analyse;

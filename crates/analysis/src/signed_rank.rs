@@ -1,4 +1,4 @@
-//! The exact interval of Wilcoxon's signed ranks, about the estimate of Hodges and Lehmann (docs/statistics.md).
+//! The exact interval of Wilcoxon's signed ranks, about the estimate of Hodges and Lehmann (docs/explanation/statistics.md).
 //!
 //! For `n` values that are symmetric about their centre, each of the `2^n` ways in which their signs may fall is equally likely. The
 //! number `W` of means of two values (each with itself too: Walsh averages) below the centre then has the distribution of a sum of

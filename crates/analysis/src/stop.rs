@@ -3,7 +3,7 @@
 //! Stopping at the first round whose interval is narrow enough picks the rounds in which the interval is
 //! narrow by luck: a 95% interval then covers the median in 92 to 94% of sessions. Two things pay for the
 //! early looks: they are made at growing distances only ([`LOOK_GROWTH`]), and each must pass at a level
-//! higher than the one reported ([`INNER_RISK`]). docs/statistics.md has the measured coverage of this and of
+//! higher than the one reported ([`INNER_RISK`]). docs/explanation/statistics.md has the measured coverage of this and of
 //! what was tried instead. The last look, at the most rounds or at the end of the budget, is not chosen by
 //! the data and is made at the reported level itself.
 //!
@@ -25,7 +25,7 @@ use ebbtide_model::schedule::Referee;
 use ebbtide_model::session::{Ending, TrialRecord};
 use ebbtide_model::units::Nanos;
 
-/// Each look comes when there are this many times the trials of the look before (measured: docs/statistics.md).
+/// Each look comes when there are this many times the trials of the look before (measured: docs/explanation/statistics.md).
 pub const LOOK_GROWTH: f64 = 1.25;
 /// An early look uses an interval with this share of the reported risk: at 95%, one of 96%. Six trials
 /// still suffice (their range covers the median with 96.9%).

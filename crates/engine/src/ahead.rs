@@ -18,7 +18,7 @@ impl Ahead {
     /// How much it forgets with every wake-up: the slowest of a thousand is remembered until the next.
     const FORGOTTEN: Nanos = Nanos(50);
     /// Bounds. Above the upper one it costs more than it gives: a quarter of a core at 1,000 operations a second, and the
-    /// threads that serve a device wake up later the longer this one is awake (docs/performance.md).
+    /// threads that serve a device wake up later the longer this one is awake (docs/explanation/performance.md).
     const LEAST: Nanos = Nanos(20_000);
     const MOST: Nanos = Nanos(250_000);
 

@@ -1,5 +1,5 @@
 //! Which of fio's own example job files run here: `EBB_FIO_EXAMPLES=DIRECTORY cargo test -p ebbtide-formats --test
-//! fio_examples -- --ignored` reads them all and writes the table of docs/bench.md. They are fio's, and not part of this
+//! fio_examples -- --ignored` reads them all and writes the table of docs/reference/bench.md. They are fio's, and not part of this
 //! repository: `examples/` of its sources.
 #![allow(clippy::disallowed_methods)]
 
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::{fs, io};
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/bench.md");
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/bench.md");
 const BEGIN: &str = "<!-- written by the test fio_examples: begin -->\n";
 const END: &str = "<!-- written by the test fio_examples: end -->";
 

@@ -33,7 +33,7 @@ pub(crate) fn elsewhere(need: &Need, all: &[Candidate<'_>]) -> Option<String> {
         let regions: Vec<&str> = regions.into_iter().collect();
         format!(
             "prices at hand are of {}; `aws pricing get-products` with `Field=regionCode,Value={region}`, saved and given with --catalog, \
-             has those of {region} (docs/plan.md)",
+             has those of {region} (docs/reference/plan.md)",
             regions.join(", ")
         )
     })

@@ -87,7 +87,7 @@ pub const TABLE: &[Row] = &[
             })
         },
         source: "counted; Ceph puts each of 3 copies on a host of its own, so that it needs a fourth to heal and a fifth to lose one more \
-                 (CRUSH, failure domain host); no more than 3 hosts were tried here (docs/remote.md)",
+                 (CRUSH, failure domain host); no more than 3 hosts were tried here (docs/reference/remote.md)",
     },
     Row {
         rule: "repair",
@@ -165,7 +165,7 @@ pub(crate) fn instead(need: &Need) -> Vec<String> {
     let ceph = format!(
         "Ceph with {copies} copies (size {copies}, min_size {}): {hosts} hosts of at least {} each, so that they can hold all copies when one is lost, filled to \
          {:.0}%; monitors on 3 of them. An image of it is `device = \"rbd:POOL/IMAGE\"` in an experiment, and `ebb bench rbd:POOL/IMAGE` measures \
-         it (docs/remote.md)",
+         it (docs/reference/remote.md)",
         copies - 1,
         Bytes(each.ceil() as u64).short(),
         NEARFULL * 100.0
@@ -226,9 +226,9 @@ mod tests {
         let names: BTreeSet<&str> = TABLE.iter().map(|row| row.rule).collect();
         assert_eq!(names.len(), TABLE.len());
         assert!(TABLE.iter().all(|row| !row.source.is_empty()));
-        let page = include_str!("../../../docs/plan.md");
+        let page = include_str!("../../../docs/reference/plan.md");
         for row in TABLE {
-            assert!(page.contains(&format!("| *{}* |", row.rule)), "{} is not in docs/plan.md", row.rule);
+            assert!(page.contains(&format!("| *{}* |", row.rule)), "{} is not in the page", row.rule);
         }
     }
 

@@ -50,7 +50,7 @@ fn write(text: &mut String, candidate: &Candidate<'_>, need: &Need) -> std::fmt:
         _ => writeln!(
             text,
             "# On the volumes themselves: `ebb export` on each host, `ebb attach` here, and what that says as `device` instead of all else\n\
-             # but `host` (docs/remote.md).\n"
+             # but `host` (docs/reference/remote.md).\n"
         )?,
     }
     writeln!(text, "name = \"{}\"", short_name(&format!("plan-{name}")))?;

@@ -7,7 +7,7 @@ pub enum ServeError {
     /// Other hosts could read everything.
     #[error(
         "{address} can be reached from other hosts, and what is served is for this one: listen on a loopback address such as 127.0.0.1:7340, and \
-         reach it by `ssh -L` or through a web server that asks who it is (docs/serve.md)"
+         reach it by `ssh -L` or through a web server that asks who it is (docs/reference/serve.md)"
     )]
     Exposed { address: String },
     /// The place is taken, or not of this host.

@@ -15,7 +15,7 @@
 //! - Credits and caches do not carry over: every trial starts with the credits that the shape says (full unless
 //!   `credits_at_start` is given), as after a rest that is long enough.
 //!
-//! What is not modelled is listed in docs/simulator.md.
+//! What is not modelled is listed in docs/explanation/simulator.md.
 //!
 //! Whatever exists only in virtual time lives here; the volume model, layouts and the stream of operations are the ones that
 //! real I/O uses too and belong to `ebbtide-model`. When a simulated session ends is told by who calls: nothing here judges samples.

@@ -81,7 +81,7 @@ pub(super) fn check_design(design: &Design, planted: &BTreeSet<String>) -> Resul
     }
     Err(BackendError::Other(format!(
         "design {}: the simulator has no model of `{}`, so its figures would be the same without; \
-         run it on the kernel, remove the key, or plant its effect with `[[effects]]` (docs/simulator.md lists what is modelled)",
+         run it on the kernel, remove the key, or plant its effect with `[[effects]]` (docs/explanation/simulator.md lists what is modelled)",
         design.name,
         unknown.join("`, `")
     )))

@@ -13,11 +13,11 @@ use xtask::{packages, pages, run};
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask")]
 enum Command {
-    /// The simulator beside real md and LVM in a guest: writes the table of docs/simulator.md
+    /// The simulator beside real md and LVM in a guest: writes the table of docs/explanation/simulator.md
     Md(md::Options),
-    /// The options of a workload: writes their tables in docs/bench.md and docs/experiment-file.md
+    /// The options of a workload: writes their tables in docs/reference/bench.md and docs/reference/experiment-file.md
     Options,
-    /// How often verdicts are right on cases whose truth is known: writes docs/verdict-accuracy.md
+    /// How often verdicts are right on cases whose truth is known: writes docs/explanation/verdict-accuracy.md
     Verdicts(verdicts::Options),
 }
 

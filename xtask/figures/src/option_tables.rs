@@ -5,9 +5,9 @@ use ebbtide_model::workload::options::{Grammar, page};
 
 /// Each table: its page and its name there.
 const TABLES: [(&str, &str, Grammar); 3] = [
-    ("docs/experiment-file.md", "experiment", Grammar::Experiment),
-    ("docs/bench.md", "command", Grammar::Command),
-    ("docs/bench.md", "jobfile", Grammar::JobFile),
+    ("docs/reference/experiment-file.md", "experiment", Grammar::Experiment),
+    ("docs/reference/bench.md", "command", Grammar::Command),
+    ("docs/reference/bench.md", "jobfile", Grammar::JobFile),
 ];
 
 /// `text`, the page at `path`, with its tables as they are now.

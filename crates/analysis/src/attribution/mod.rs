@@ -11,7 +11,7 @@
 //! Volumes are compared within visits only, so that neither hosts nor time can be mistaken for them. Hosts are compared by the
 //! volumes that were measured on several of them, and what a host's sessions differ by says how sure that is: one bad day of a
 //! host is not taken for the host. A volume or a host is accused when its speed against the median of the others is below the
-//! margin with its whole interval; all intervals hold together (Bonferroni). docs/statistics.md derives it and shows by
+//! margin with its whole interval; all intervals hold together (Bonferroni). docs/explanation/statistics.md derives it and shows by
 //! simulation what it holds. What the data cannot tell is said, with the measurement that would tell ([`Unanswered`]).
 
 mod cells;

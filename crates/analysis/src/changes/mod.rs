@@ -2,7 +2,7 @@
 //! siblings did.
 //!
 //! What a canary measures every quarter of an hour is correlated with what it measured before, follows the hours of the day, and
-//! has spikes. Tests that take its values for independent ones find changes in most series that have none (docs/statistics.md).
+//! has spikes. Tests that take its values for independent ones find changes in most series that have none (docs/explanation/statistics.md).
 //! What is done here, in this order:
 //!
 //! 1. The logarithms of the medians of each hour ([`hours`]): a spike is one value of four. Changes are ratios.
@@ -15,7 +15,7 @@
 //! 4. The threshold comes from how often it may be wrong, [`FALSE_ALARMS`] a year. By the union bound, which holds whatever the
 //!    correlation of the looks with one another, the expected number of false alarms in a year is at most the number of looks (hours times
 //!    lengths) times the chance that one exceeds the threshold. That the noise is estimated is in Student's distribution. What is left,
-//!    that noise is not Gaussian and not stationary, is measured: the table of docs/statistics.md.
+//!    that noise is not Gaussian and not stationary, is measured: the table of docs/explanation/statistics.md.
 //! 5. A second look: a change is told when it has lasted for [`LASTING`] hours and the later half of them is still far from the level
 //!    before, with the noise that the hours since then have themselves, and by at least [`LEAST`]. Disturbances of a few hours are no
 //!    changes.

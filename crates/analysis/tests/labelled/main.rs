@@ -1,5 +1,5 @@
 //! How often the verdicts are right on simulated set-ups whose truth is known: a few of each class in every run, and all of them
-//! for the table of docs/verdict-accuracy.md (`cargo xtask verdicts`).
+//! for the table of docs/explanation/verdict-accuracy.md (`cargo xtask verdicts`).
 //!
 //! Cases are drawn from seeds: even ones to tune rules and thresholds on, odd ones to report from.
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)]
@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/verdict-accuracy.md");
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/explanation/verdict-accuracy.md");
 const MARKERS: [&str; 2] = [
     "<!-- written by `cargo xtask verdicts`: begin -->\n",
     "<!-- written by `cargo xtask verdicts`: end -->\n",

@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Where `cargo xtask setup` puts the checker.
 const PROMTOOL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tools/prometheus/usr/bin/promtool");
-const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/monitor-alerts.yml");
+const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/monitor-alerts.yml");
 
 /// Has it check `text` by the command `words`: neither errors nor complaints of its linter.
 fn check(words: &[&str], text: &str) {

@@ -322,7 +322,7 @@ fn a_second_machine_is_refused() {
     assert!(said.contains("authorization failure") && said.contains("No active sessions"), "{said}");
 }
 
-/// What docs/remote.md says: `ebb export` on the hosts, `ebb attach`, `ebb apply` and `ebb status` on the client; a host is lost, another is
+/// What docs/reference/remote.md says: `ebb export` on the hosts, `ebb attach`, `ebb apply` and `ebb status` on the client; a host is lost, another is
 /// taken out, the client loses its power, and all is healthy again.
 #[test]
 #[ignore = "four guests take minutes: `cargo test -p ebbtide --test lab replicated::three_hosts_by_commands_alone -- --ignored`"]

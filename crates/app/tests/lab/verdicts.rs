@@ -133,7 +133,7 @@ fn kind(run: &Value) -> &str {
     run["verdicts"][0]["kind"].as_str().unwrap()
 }
 
-/// Of what the first explains, what a cause explains that comes second and is as large, as in docs/verdict-accuracy.md.
+/// Of what the first explains, what a cause explains that comes second and is as large, as in docs/explanation/verdict-accuracy.md.
 const AS_LARGE: f64 = 0.90;
 
 /// Whether a cause comes first that `truth` has, or one that is as large comes second: beside others more in flight may gain as much as their end.

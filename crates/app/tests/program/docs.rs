@@ -153,7 +153,7 @@ fn every_command_line_of_the_documentation_is_one() {
         for shown in shown(&page, &text) {
             if let Err(error) = parsed(&shown.words) {
                 // The first line of a screen that the command draws.
-                let is_screen = page == "docs/watch.md" && shown.words == ["watch"];
+                let is_screen = page == "docs/reference/watch.md" && shown.words == ["watch"];
                 wrong.extend((!is_screen).then(|| format!("{}: {error}", shown.place())));
             }
             count += 1;
@@ -320,7 +320,7 @@ fn keys_that_messages_and_pages_name_exist() {
     }
     assert!(count.get() > 100, "{count:?}");
     // A page names much that is no key; what is set to a value is one, but for the mathematics and for Cargo.toml.
-    let of_others = ["docs/statistics.md", "docs/releasing.md"];
+    let of_others = ["docs/explanation/statistics.md", "docs/releasing.md"];
     for (page, text) in pages().into_iter().filter(|(page, _)| !of_others.contains(&page.as_str())) {
         text.lines().for_each(|line| check(&page, line, false));
     }

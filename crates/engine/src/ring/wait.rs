@@ -39,7 +39,7 @@ impl RingLoop<'_> {
     }
 
     /// Once around while it watches. What a worker of the kernel completes, such as an operation on a loop device, may wait for this very
-    /// core: without a chance to run there it would until the scheduler's tick, 1 to 4 ms (docs/performance.md).
+    /// core: without a chance to run there it would until the scheduler's tick, 1 to 4 ms (docs/explanation/performance.md).
     fn let_workers_run(&self) {
         match self.ring.in_flight() {
             0 => std::hint::spin_loop(),

@@ -19,7 +19,7 @@ struct Rates {
 
 impl Rates {
     /// What they may be asked for, so that the disks are measured and not the guest. Emulation: well below the 3000 operations and 500 MB per
-    /// second from which on it is the limit itself (docs/lab.md), because hosts are seldom idle. KVM: chosen for the host's disk, which has to
+    /// second from which on it is the limit itself (docs/reference/lab.md), because hosts are seldom idle. KVM: chosen for the host's disk, which has to
     /// take what is written.
     const fn carried(accelerator: Accelerator) -> Self {
         match accelerator {

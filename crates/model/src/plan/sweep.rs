@@ -7,7 +7,7 @@ use crate::sweep::{Factor, Goal, Limit, Objective};
 use crate::units::{Bytes, Nanos, format_count, format_number, format_throughput, format_waiting};
 use serde::{Deserialize, Serialize};
 
-/// The share of the full grid that is offered where none is asked for. What a race finds with it: docs/statistics.md, "Finding the best of
+/// The share of the full grid that is offered where none is asked for. What a race finds with it: docs/explanation/statistics.md, "Finding the best of
 /// many".
 const OFFERED: f64 = 0.2;
 
@@ -119,7 +119,7 @@ impl SweepPlan {
         if self.budget.is_none() {
             let (part, share) = (costs(OFFERED), percent(OFFERED));
             let what = format!(
-                "{part}, with `budget = \"{share}%\"` in [sweep] (what that finds: docs/statistics.md)"
+                "{part}, with `budget = \"{share}%\"` in [sweep] (what that finds: docs/explanation/statistics.md)"
             );
             rows.push(("or at most".to_owned(), what));
         }

@@ -264,8 +264,8 @@ mod tests {
     fn dashboard_and_alerts_ask_for_what_is_written() {
         let text = made_up().text();
         let written = names(&text);
-        let dashboard = include_str!("../../../../docs/monitor-dashboard.json");
-        let alerts = include_str!("../../../../docs/monitor-alerts.yml");
+        let dashboard = include_str!("../../../../docs/reference/monitor-dashboard.json");
+        let alerts = include_str!("../../../../docs/reference/monitor-alerts.yml");
         serde_json::from_str::<serde_json::Value>(dashboard).expect("JSON");
         for (file, asked) in [("monitor-dashboard.json", dashboard), ("monitor-alerts.yml", alerts)] {
             let unknown: Vec<&str> = names(asked).difference(&written).copied().collect();

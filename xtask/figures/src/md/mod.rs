@@ -1,5 +1,5 @@
 //! `cargo xtask md`: the simulator beside real md and LVM in a guest, on disks that the simulator's own volume model holds:
-//! writes the table of docs/simulator.md.
+//! writes the table of docs/explanation/simulator.md.
 //!
 //! A guest of User-Mode Linux runs a script of this command; each disk is a process of this program behind the kernel's NBD
 //! client. What the guest measured is kept in `xtask/figures/src/md/measured.csv`, so that every change of the simulator can be held
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-const PAGE: &str = "docs/simulator.md";
+const PAGE: &str = "docs/explanation/simulator.md";
 const MEASURED: &str = "xtask/figures/src/md/measured.csv";
 /// Members of the largest array.
 const DISKS: usize = 5;

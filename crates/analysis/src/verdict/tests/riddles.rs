@@ -1,5 +1,5 @@
 //! Questions as they are asked in public, each with the answer that should come out. Those that a test elsewhere asks are in the table of
-//! docs/verdict-accuracy.md.
+//! docs/explanation/verdict-accuracy.md.
 
 use super::host::{ENCRYPTED, encrypted, with_thread};
 use super::queues::durable;

@@ -167,7 +167,7 @@ impl Form {
         match self {
             Form::JobFile => "the job file says what to run: write it there",
             Form::Profile => {
-                "the profile says what to run; for anything else write a profile of your own (docs/profiles.md)"
+                "the profile says what to run; for anything else write a profile of your own (docs/reference/profiles.md)"
             }
             Form::Workload | Form::List => "remove it",
         }

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 /// Show since when a volume is slower or faster for good, and whether the other volumes of its host are too
 ///
 /// Looks at what `ebb monitor run` has stored: a week of it at least. A change is told when it has lasted for 12 hours and is at least
-/// 5%; at most one a year and volume is a false alarm (docs/statistics.md).
+/// 5%; at most one a year and volume is a false alarm (docs/explanation/statistics.md).
 ///
 /// Exit status: 0 done, also where no change is told or there is too little to tell one; 1 the store cannot be read; 2 wrong usage, or a
 /// store that is not there.

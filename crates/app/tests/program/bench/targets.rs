@@ -137,7 +137,7 @@ fn existing_files_are_only_written_with_destroy() {
     assert_eq!(before[65536..], after[65536..], "only --size bytes of it");
 }
 
-/// What docs/performance.md measures, with the program itself; and nothing else in /dev is a target.
+/// What docs/explanation/performance.md measures, with the program itself; and nothing else in /dev is a target.
 #[test]
 fn devices_without_an_end_are_targets_where_a_size_is_given() {
     let home = directory();

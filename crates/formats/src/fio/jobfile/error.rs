@@ -166,7 +166,7 @@ pub enum OptionMistake {
     #[error("this option is not known; is it `{0}`?")]
     Misspelt(&'static str),
     /// Not done, and there is nothing to write instead.
-    #[error("ebb does not support this fio option (docs/bench.md lists those that are)")]
+    #[error("ebb does not support this fio option (docs/reference/bench.md lists those that are)")]
     Unlisted,
 }
 

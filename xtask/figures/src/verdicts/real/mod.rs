@@ -87,7 +87,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     let table = page::table(&judged);
     println!("\n{table}\n{:.0} s", start.elapsed().as_secs_f64());
     if !options.tuning && options.only.is_empty() {
-        let path = pages::root().join("docs/verdict-accuracy.md");
+        let path = pages::root().join("docs/explanation/verdict-accuracy.md");
         let page = pages::read(&path)?;
         pages::write(&path, &pages::between(&page, page::COMMAND, None, &table)?)?;
     }

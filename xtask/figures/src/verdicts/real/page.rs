@@ -1,4 +1,4 @@
-//! What came of the cases, as a line each and as the table of docs/verdict-accuracy.md.
+//! What came of the cases, as a line each and as the table of docs/explanation/verdict-accuracy.md.
 
 use super::draw::CLASSES;
 use super::judge::{Counted, Judged, Outcome};

@@ -1,10 +1,12 @@
 //! Programs that are the load of a trial: started as a user, timed, and ended with whatever they left running.
 //!
 //! Each has a variable in its environment that names the run. A process inherits it, whatever session or group it makes for itself, so
-//! that what a daemon left is found by it, after a kill of `ebb` too.
+//! that what a daemon left is found by it, after a kill of `ebb` too. PostgreSQL writes its title over its environment: a process is known by
+//! the directory that it is in as well.
 
 use crate::command::{Real, Runner};
 use ebbtide_door::{Directory, own, read};
+use ebbtide_model::plan::build::LOAD;
 use ebbtide_model::shown::{Shown, one_line};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Advice, MemfdFlags, fadvise, memfd_create};
@@ -295,9 +297,43 @@ fn last(err: &mut File, out: &mut File) -> String {
     one_line(&text[from..]).into_owned()
 }
 
-/// The variable that every process of a load of `run` has in its environment.
-pub(crate) fn marked(run: &str) -> Vec<u8> {
-    format!("{}=1", mark(run)).into_bytes()
+/// Whether this process was started by a load of `run`.
+pub fn is_of(run: &str, pid: u32) -> bool {
+    i32::try_from(pid).is_ok_and(|pid| Mark::of(run).is_on(pid))
+}
+
+/// What processes of a load are known by.
+#[derive(Debug, Clone)]
+pub(crate) struct Mark {
+    /// A variable of their environment.
+    variable: Vec<u8>,
+    /// The run, as directories below [`MOUNTS`](ebbtide_model::plan::build::MOUNTS) and others have it in their names.
+    names: [String; 2],
+}
+
+impl Mark {
+    /// Of loads of `run`.
+    pub(crate) fn of(run: &str) -> Mark {
+        let tag = run.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        Mark { variable: format!("{}=1", mark(run)).into_bytes(), names: [run.to_owned(), tag] }
+    }
+
+    /// Whether the process has it, as far as this user can see.
+    pub(crate) fn is_on(&self, pid: i32) -> bool {
+        let environment = read::bytes(&PathBuf::from(format!("/proc/{pid}/environ")), ENVIRONMENT_MAX);
+        let environment = environment.unwrap_or_default();
+        let is_in = || std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|path| self.is_own(&path));
+        environment.split(|byte| *byte == 0).any(|variable| variable == self.variable) || is_in()
+    }
+
+    /// Whether `path` is in a directory that the run has made for loads.
+    fn is_own(&self, path: &Path) -> bool {
+        let mut above = path.ancestors().skip_while(|part| part.file_name().is_none_or(|name| name != LOAD));
+        let holder = above.nth(1).and_then(Path::file_name).map(|name| name.to_string_lossy());
+        holder.is_some_and(|holder| {
+            self.names.iter().any(|name| !name.is_empty() && holder.contains(name.as_str()))
+        })
+    }
 }
 
 /// Kills every process that a load of `run` has started and that still runs, and waits until they are gone. How many there were.
@@ -305,11 +341,11 @@ pub(crate) fn marked(run: &str) -> Vec<u8> {
 /// # Errors
 /// When some do not end.
 pub fn end_all(run: &str) -> Result<usize, LoadError> {
-    let marked = marked(run);
+    let mark = Mark::of(run);
     let begun = Instant::now();
     let mut killed = std::collections::BTreeSet::new();
     loop {
-        let left = running(&marked);
+        let left = running(&mark);
         if left.is_empty() {
             return Ok(killed.len());
         }
@@ -323,7 +359,7 @@ pub fn end_all(run: &str) -> Result<usize, LoadError> {
             else {
                 continue;
             };
-            if is_marked(pid, &marked) {
+            if mark.is_on(pid) {
                 let _ = pidfd_send_signal(&held, Signal::KILL);
                 killed.insert(pid);
             }
@@ -332,17 +368,10 @@ pub fn end_all(run: &str) -> Result<usize, LoadError> {
     }
 }
 
-fn running(marked: &[u8]) -> Vec<i32> {
+fn running(mark: &Mark) -> Vec<i32> {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter(|pid| is_marked(*pid, marked)).collect()
-}
-
-/// Whether the process has this variable in its environment, as far as this user can see.
-pub(crate) fn is_marked(pid: i32, marked: &[u8]) -> bool {
-    let path = PathBuf::from(format!("/proc/{pid}/environ"));
-    let environment = read::bytes(&path, ENVIRONMENT_MAX).unwrap_or_default();
-    environment.split(|byte| *byte == 0).any(|variable| variable == marked)
+    pids.filter(|pid| mark.is_on(*pid)).collect()
 }
 
 /// Makes the directory `path` for the programs of `user`.
@@ -404,5 +433,54 @@ fn forget(directory: &Path) {
             }
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_known_by_the_directory_that_its_run_has_made() {
+        let mark = Mark::of("20261130-110103-816c");
+        for own in [
+            "/mnt/data/ebbtide-20261130-110103-816c/ebbtide-load/0/run/data",
+            "/run/ebbtide/20261130_110103_816c-1/ebbtide-load/0/run (deleted)",
+        ] {
+            assert!(mark.is_own(Path::new(own)), "{own}");
+        }
+        for other in [
+            "/mnt/data/ebbtide-20261130-110103-816d/ebbtide-load/0/run",
+            "/mnt/data/ebbtide-20261130-110103-816c",
+            "/home/me/ebbtide-load/20261130-110103-816c",
+            "/",
+        ] {
+            assert!(!mark.is_own(Path::new(other)), "{other}");
+        }
+    }
+
+    #[test]
+    fn what_a_program_prints_takes_and_leaves_running() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (stop, user) = (AtomicBool::new(false), User::myself());
+        let run = format!("unit-{}", std::process::id());
+        let load = Load {
+            run: &run,
+            directory: directory.path(),
+            user: &user,
+            env: &[],
+            timeout: Duration::from_secs(60),
+            stop: &stop,
+        };
+        let sh = |line: &str| load.run(&["/bin/sh", "-c", line].map(str::to_owned));
+        let ran = sh("echo said; setsid sleep 300 & exit 0").expect("ends well");
+        assert_eq!((ran.output.as_str(), ran.took < Duration::from_secs(60)), ("said\n", true));
+        assert_eq!(end_all(&run).expect("ends"), 1);
+        assert_eq!(end_all(&run).expect("ends"), 0);
+        let error = sh("echo a >&2; exit 7").expect_err("fails").to_string();
+        assert_eq!(error, "/bin/sh ended with status 7; it said last: a");
+        stop.store(true, Ordering::Relaxed);
+        assert!(matches!(sh("sleep 300"), Err(LoadError::Stopped)));
+        assert_eq!(end_all(&run).expect("ends"), 0);
     }
 }

@@ -28,6 +28,7 @@ mod loads;
 mod monitor;
 mod plan;
 mod profiles;
+mod programs;
 mod rbd;
 mod reading;
 mod replicated;

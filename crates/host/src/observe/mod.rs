@@ -68,7 +68,7 @@ pub struct Observer {
     limits: Arc<dyn LimitsReader + Send + Sync>,
     residency: Residency,
     /// What marks processes of a program that is the load.
-    load: Option<Vec<u8>>,
+    load: Option<load::Mark>,
 }
 
 /// Bytes of a file in the page cache; nothing when that cannot be told.
@@ -99,7 +99,7 @@ impl Observer {
 
     /// Processes that a load of `run` has started are nobody else's.
     pub fn load_of(mut self, run: &str) -> Observer {
-        self.load = Some(load::marked(run));
+        self.load = Some(load::Mark::of(run));
         self
     }
 

@@ -68,14 +68,14 @@ pub(super) struct Others {
     last_look: Option<Duration>,
     own: u32,
     /// What marks the processes of a program that is the load.
-    mark: Option<Vec<u8>>,
+    mark: Option<load::Mark>,
     /// Those that have it.
     load: BTreeSet<u32>,
     buffer: String,
 }
 
 impl Others {
-    pub fn new(sys: &Sys, devices: Vec<String>, mark: Option<Vec<u8>>) -> Others {
+    pub fn new(sys: &Sys, devices: Vec<String>, mark: Option<load::Mark>) -> Others {
         let graph = graph::read_with(sys, &Tables::new(&Never));
         let shares = |at: &usize| {
             let below = graph.all_below(&[*at]);
@@ -125,7 +125,7 @@ impl Others {
         let Some(mark) = self.mark.as_ref().filter(|_| !self.processes.contains_key(&pid)) else {
             return false;
         };
-        let is_new = || i32::try_from(pid).is_ok_and(|pid| load::is_marked(pid, mark));
+        let is_new = || i32::try_from(pid).is_ok_and(|pid| mark.is_on(pid));
         self.load.contains(&pid) || is_new() && self.load.insert(pid)
     }
 

@@ -319,6 +319,20 @@ impl Programs {
         Programs { run: run.to_owned(), builder, laid: Vec::new() }
     }
 
+    /// The directory that this run has in `directory`.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn own(&mut self, directory: &Path, control: &Control) -> Result<PathBuf> {
+        let own = directory.join(format!("ebbtide-{}", self.run));
+        if !own.is_dir() {
+            let undo = Some(BuildUndo::RemoveDirectory(own.clone()));
+            let step = BuildStep { action: BuildAction::MakeDirectory(own.clone()), undo };
+            self.builder.build(&[step], &control.stop).map_err(not_built)?;
+        }
+        Ok(own)
+    }
+
     /// Runs one trial of `program` in the directory `directory`.
     ///
     /// # Errors
@@ -330,14 +344,11 @@ impl Programs {
         trial: &Trial,
         control: &Control,
     ) -> Result<TrialSamples> {
-        let own = directory.join(format!("ebbtide-{}", self.run));
+        let own = self.own(directory, control)?;
         let is_it = |(at, laid): &&(PathBuf, Laid)| *at == own && laid.is_of(trial, program);
         if let Some((_, laid)) = self.laid.iter().find(is_it) {
             return laid.trial(trial, control);
         }
-        let undo = Some(BuildUndo::RemoveDirectory(own.clone()));
-        let step = BuildStep { action: BuildAction::MakeDirectory(own.clone()), undo };
-        self.builder.build(&[step], &control.stop).map_err(not_built)?;
         let mount = directory.to_owned();
         let site = Site { run: self.run.clone(), directory: own.clone(), mount, device: None, stands: true };
         let laid = Laid::new(site, program, trial, &mut self.builder, control)?;

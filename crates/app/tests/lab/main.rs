@@ -29,6 +29,7 @@ mod mounts;
 mod nameless;
 mod nfs;
 mod pattern;
+mod programs;
 mod remote;
 mod replicated;
 mod sessions;

@@ -31,6 +31,11 @@ fn left_in(home: &Home) -> Vec<String> {
     names.filter(|name| name != "rate").collect()
 }
 
+/// Seconds to sleep that no other process of this machine has as its argument.
+fn long(number: u32) -> String {
+    format!("{number}.{}", std::process::id())
+}
+
 /// Whether a process runs whose command line has `word`.
 fn runs(word: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
@@ -118,35 +123,38 @@ fn a_program_that_fails_says_why_and_leaves_nothing() {
 
 #[test]
 fn what_a_program_leaves_running_ends_with_its_trial() {
-    let home = two("shell = true\ncommand = \"setsid sleep 4711.5 >/dev/null 2>&1 & sleep 0.1\"");
+    let daemon = long(4711);
+    let home = two(&format!("shell = true\ncommand = \"setsid sleep {daemon} >/dev/null 2>&1 & sleep 0.1\""));
     home.json("run p.toml", &[0, 3]);
-    assert!(!runs("4711.5"));
+    assert!(!runs(&daemon));
 }
 
 #[test]
 fn after_a_kill_cleanup_ends_the_program_and_removes_its_data() {
-    let home = two(
-        "shell = true\nprepare = [\"echo laid > data\"]\ncommand = \"setsid sleep 4712.5 & sleep 4713.5\"",
-    );
+    let (daemon, program) = (long(4712), long(4713));
+    let workload =
+        format!("prepare = [\"echo laid > data\"]\ncommand = \"setsid sleep {daemon} & sleep {program}\"");
+    let home = two(&format!("shell = true\n{workload}"));
     let running = home.start("run p.toml");
-    until_true("the program runs", || runs("4712.5") && runs("4713.5"));
+    until_true("the program runs", || runs(&daemon) && runs(&program));
     running.signal("KILL");
     running.wait();
-    assert!(runs("4712.5") && !left_in(&home).is_empty());
+    assert!(runs(&daemon) && !left_in(&home).is_empty());
     home.json("cleanup", &[0]);
-    assert!(!runs("4712.5") && !runs("4713.5"));
+    assert!(!runs(&daemon) && !runs(&program));
     assert_eq!(left_in(&home), Vec::<String>::new());
     assert_eq!(home.json("cleanup", &[0])["leftovers"], Value::Array(vec![]));
 }
 
 #[test]
 fn an_interrupt_ends_the_program() {
-    let home = two("shell = true\ncommand = \"setsid sleep 4714.5 & sleep 4715.5\"");
+    let (daemon, program) = (long(4714), long(4715));
+    let home = two(&format!("shell = true\ncommand = \"setsid sleep {daemon} & sleep {program}\""));
     let running = home.start("run p.toml");
-    until_true("the program runs", || runs("4714.5") && runs("4715.5"));
+    until_true("the program runs", || runs(&daemon) && runs(&program));
     running.signal("INT");
     running.wait();
-    assert!(!runs("4714.5") && !runs("4715.5"));
+    assert!(!runs(&daemon) && !runs(&program));
     assert_eq!(left_in(&home), Vec::<String>::new());
 }
 

@@ -28,7 +28,7 @@ use ebbtide_model::samples::{Observation, TrialSamples};
 use ebbtide_model::schedule::Trial;
 use ebbtide_model::workload::{Program, Workload};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use telling::Telling;
 
 type Result<T> = std::result::Result<T, BackendError>;
@@ -296,7 +296,8 @@ impl Kernel {
         let samples = match &workload.program {
             Some(program) => self.programs.trial(directory, program, trial, control)?,
             None => {
-                let (build, workload) = standing(experiment, design, workload)?;
+                let own = self.programs.own(directory, control)?;
+                let (build, workload) = standing(experiment, design, workload, own)?;
                 trial::run(&build, &workload, trial, &self.options, &self.surroundings, control)?
             }
         };
@@ -325,9 +326,16 @@ impl Kernel {
     }
 }
 
-/// A design that is a directory as what was built, and a workload that uses no more of it than its file.
-fn standing(experiment: &Experiment, design: &Design, workload: &Workload) -> Result<(Build, Workload)> {
+/// A design that is a directory as what was built, with the run's own directory in it, and a workload that uses no more of it than its
+/// file.
+fn standing(
+    experiment: &Experiment,
+    design: &Design,
+    workload: &Workload,
+    own: PathBuf,
+) -> Result<(Build, Workload)> {
     let build = site::build_at(design, "", 0, &[], &[]).map_err(other)?;
+    let build = Build { mountpoint: Some(own), ..build };
     let volume = design.volumes().first().and_then(|index| experiment.volumes.get(*index));
     let span = workload.span.or_else(|| volume.and_then(|volume| volume.size));
     Ok((build, Workload { span, ..workload.clone() }))
@@ -373,8 +381,9 @@ impl Backend for Kernel {
 
     fn hold(&mut self, design: &Design, workload: &Workload, trial: &Trial, control: &Control) -> Result<()> {
         let experiment = self.prepared()?;
-        if design.stack.directory.is_some() {
-            let (build, workload) = standing(&experiment, design, workload)?;
+        if let Some(directory) = &design.stack.directory {
+            let own = self.programs.own(directory, control)?;
+            let (build, workload) = standing(&experiment, design, workload, own)?;
             let ready = trial::Ready::new(&build, &workload, &self.options, &self.surroundings, control)?;
             self.held = Some(Held { ready, mark: self.builder.mark(), seen: Observation::default() });
             return Ok(());

@@ -13,7 +13,7 @@ use ebbtide_model::volume::{
 };
 use ebbtide_model::workload::{
     Access, Arrival, ContinueOnError, Distribution, EngineOptions, Floor, IoEngine, LatencyTarget, Mix,
-    Sequence, Stop,
+    Program, Sequence, Stop, Workload,
 };
 use proptest::prelude::*;
 use serde_json::Value;
@@ -22,6 +22,7 @@ use std::collections::BTreeSet;
 const FIRST_RUN: &str = include_str!("../../../experiments/first-run.toml");
 const SHIPPED_SCHEMA: &str = include_str!("../../../experiments/experiment.schema.json");
 const EVERY_KEY: &str = include_str!("testdata/every-key.toml");
+const PROGRAMS: &str = include_str!("testdata/programs.toml");
 
 pub(crate) fn parsed(text: &str) -> Experiment {
     parse(text, "test.toml").unwrap_or_else(|errors| panic!("{errors}"))
@@ -326,10 +327,76 @@ fn devices_are_listed_in_one_table() {
     }
 }
 
+#[test]
+fn a_program_is_a_load_and_its_server_is_made_of_commands() {
+    let experiment = parse(PROGRAMS, "programs.toml").unwrap_or_else(|errors| panic!("{errors}"));
+    let of = |name: &str| {
+        let workload = experiment.workloads.iter().find(|workload| workload.name == name);
+        workload.and_then(|workload| workload.program.clone()).unwrap_or_else(|| panic!("{name}"))
+    };
+    let (tpcb, shell) = (of("tpcb"), of("shell"));
+    let names = |program: &Program| -> Vec<&str> {
+        Metric::of(&Workload::of_program("w", program.clone())).into_iter().map(Metric::name).collect()
+    };
+    assert_eq!(names(&tpcb), ["tps", "latency", "p99", "time"]);
+    assert_eq!(names(&shell), ["n", "rate", "time"]);
+    assert_eq!(experiment.answer.metric.map(Metric::name), Some("tps"));
+    let first = |argv: &Vec<String>| argv[0].clone();
+    let laid: Vec<String> = tpcb.prepare.iter().map(first).collect();
+    assert_eq!(laid, ["initdb", "/bin/sh", "/bin/sh", "createdb", "pgbench", "createdb", "/bin/sh"]);
+    assert_eq!(tpcb.before.iter().map(first).collect::<Vec<_>>(), ["/bin/sh", "true"]);
+    assert_eq!(tpcb.after.iter().map(first).collect::<Vec<_>>(), ["false", "/bin/sh"]);
+    let settings = tpcb.prepare[1].join(" ");
+    assert!(settings.contains("autovacuum = 'on'") && !settings.contains("autovacuum = 'off'"), "{settings}");
+    let path = &tpcb.env.iter().find(|(name, _)| name == "PATH").expect("is set").1;
+    assert!(path.starts_with("/opt/pg/bin:/usr/lib/postgresql/"), "{path}");
+    assert_eq!((tpcb.user.as_deref(), shell.user.as_deref()), (Some("pg"), Some("nobody")));
+    assert_eq!(experiment.designs[0].stack.directory.as_deref(), Some(std::path::Path::new("/mnt/data")));
+}
+
+#[test]
+fn mistakes_in_a_program_s_workload_are_named() {
+    for (was, is, says) in [
+        (
+            "command = [\"pgbench\", \"-c\", \"{clients}\", \"-l\"]",
+            "command = \"pgbench -l\"",
+            "write `[\"pgbench\", \"-l\"]`",
+        ),
+        ("\"{clients}\", \"-l\"", "\"{clients}\", \"{client}\"", "unknown placeholder `{client}`"),
+        ("clients = 8\n", "", "clients = 16"),
+        ("clients = 8\n", "clients = 0\n", "from 1 to 10000"),
+        ("'([0-9]+) MB/s'", "'[0-9]+ MB/s'", "put the number in parentheses"),
+        ("'([0-9]+) MB/s'", "'([0-9]+ MB/s'", "is no pattern"),
+        ("pointer = \"/a/n\"", "pointer = \"a.n\"", "is no JSON pointer"),
+        ("name = \"rate\"", "name = \"n\"", "defined twice"),
+        ("pointer = \"/a/n\", ", "", "has no `pattern`"),
+        ("better = \"lower\"", "better = \"less\"", "unknown direction"),
+        ("timeout = \"5m\"", "timeout = \"0s\"", "more than 0"),
+        ("reset = \"reflink\"", "reset = \"magic\"", "unknown way of putting data back"),
+        ("clients = 8\n", "clients = 8\nrw = \"read\"\n", "unknown key `rw`"),
+        (
+            "size = \"8MiB\"\n",
+            "size = \"8MiB\"\nlayout = \"stripe\"\n",
+            "`directory` and `layout` exclude each other",
+        ),
+        ("\"/mnt/data\"", "\"data\"", "no absolute path"),
+        ("scale = 3", "scale = 30000", "at most 20000"),
+        ("synchronous_commit = \"off\"", "synchronous_commit = \"o'ff\"", "cannot be set to that"),
+        ("metric = \"tps\"", "metric = \"tpm\"", "unknown metric"),
+    ] {
+        assert!(PROGRAMS.contains(was), "{was}");
+        let said = parse(&PROGRAMS.replacen(was, is, 1), "p.toml").expect_err(is).to_string();
+        assert!(said.contains(says), "{is}: {said}");
+    }
+}
+
 fn schema_keys(schema: &Value) -> BTreeSet<String> {
     let definitions =
         schema["definitions"].as_object().into_iter().flatten().map(|(_, definition)| definition);
+    // A workload is operations of the engine's, or a program.
+    let forms = schema["definitions"]["Workload"]["anyOf"].as_array().into_iter().flatten();
     definitions
+        .chain(forms)
         .chain([schema])
         .filter_map(|definition| definition["properties"].as_object())
         .flat_map(|properties| properties.keys().cloned())
@@ -353,11 +420,15 @@ fn file_keys(value: &toml::Value, keys: &mut BTreeSet<String>) {
 #[test]
 fn the_test_file_has_every_key_of_the_schema() {
     let mut keys = BTreeSet::new();
-    for text in [EVERY_KEY, SWEEP] {
+    for text in [EVERY_KEY, SWEEP, PROGRAMS] {
         file_keys(&text.parse().map(toml::Value::Table).unwrap_or_else(|error| panic!("{error}")), &mut keys);
     }
     let missing: Vec<String> = schema_keys(&json_schema()).difference(&keys).cloned().collect();
-    assert_eq!(missing, Vec::<String>::new(), "add them to testdata/every-key.toml or testdata/sweep.toml");
+    assert_eq!(
+        missing,
+        Vec::<String>::new(),
+        "add them to testdata/every-key.toml, sweep.toml or programs.toml"
+    );
 }
 
 #[test]
@@ -439,6 +510,7 @@ pub(crate) fn disagreement_of(text: &str) -> Option<String> {
 fn the_schema_accepts_what_the_parser_accepts() {
     assert_eq!(disagreement_of(FIRST_RUN), None);
     assert_eq!(disagreement_of(EVERY_KEY), None);
+    assert_eq!(disagreement_of(PROGRAMS), None);
 }
 
 #[test]
@@ -517,7 +589,7 @@ fn hostile_files_end_soon() {
 /// The good file, damaged: pieces dropped, doubled, swapped, or with text from elsewhere put in.
 fn damaged() -> impl Strategy<Value = String> {
     let edit = (any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0..6u8, "\\PC{0,6}");
-    let good = prop::sample::select(vec![FIRST_RUN, EVERY_KEY, SWEEP]);
+    let good = prop::sample::select(vec![FIRST_RUN, EVERY_KEY, SWEEP, PROGRAMS]);
     (good, prop::collection::vec(edit, 1..4)).prop_map(|(good, edits)| {
         let mut text: Vec<char> = good.chars().collect();
         for (at, other, kind, insert) in edits {
@@ -567,7 +639,7 @@ fn with_strange_values() -> impl Strategy<Value = String> {
         "[\"*\", \"*\"]",
         "{ rate = 1, burst = 2, credits = 0 }",
     ]);
-    let good = prop::sample::select(vec![FIRST_RUN, EVERY_KEY, SWEEP]);
+    let good = prop::sample::select(vec![FIRST_RUN, EVERY_KEY, SWEEP, PROGRAMS]);
     (good, any::<prop::sample::Index>(), strange).prop_map(|(good, index, strange)| {
         let lines: Vec<&str> = good.lines().collect();
         let assignments: Vec<usize> = (0..lines.len())

@@ -20,7 +20,9 @@ use ebbtide_engine::files::{FilesBackend, Options, Surroundings};
 use ebbtide_host::build::{BuildError, Builder};
 use ebbtide_host::observe::as_built;
 use ebbtide_host::sys::Sys;
-use ebbtide_model::backend::{Backend, BackendError, BackendKind, Control, Inventory};
+use ebbtide_model::backend::{
+    Backend, BackendError, BackendKind, Control, Inventory, TrialFailure, TrialRun, alone,
+};
 use ebbtide_model::experiment::{Design, Experiment};
 use ebbtide_model::plan::build::{Build, BuildStep};
 use ebbtide_model::samples::{Observation, TrialSamples};
@@ -240,24 +242,33 @@ impl Kernel {
         self.experiment.clone().ok_or_else(|| other("the volumes were not prepared"))
     }
 
-    /// Has `design` stand, runs `workload` on it, and puts back what is not to stay.
+    /// Has the design of `runs`, which is one, stand, runs them on it at the same time, and puts back what is not to stay.
     fn run_built(
         &mut self,
         experiment: &Experiment,
-        design: &Design,
-        workload: &Workload,
-        trial: &Trial,
+        runs: &[TrialRun<'_>],
         control: &Control,
-    ) -> Result<TrialSamples> {
+    ) -> Result<trial::Ran> {
+        let Some(TrialRun { design, trial, .. }) = runs.first() else { return Ok(Vec::new()) };
         let Ready { build, mark } = self.stand(experiment, design, trial, control)?;
         halt::built();
         let seen = look_at(&build);
-        let ran = trial::run(&build, workload, trial, &self.options, &self.surroundings, control);
-        let undone = self.leave(mark, ran.is_err());
-        let mut samples = ran.map_err(|error| and_then(error, undone.clone()))?;
-        samples.observed = Some(Box::new(seen));
-        undone.map_err(|left| other(format!("measured, but {} was not taken apart: {left}", design.name)))?;
-        Ok(samples)
+        let ran = trial::run(&build, runs, &self.options, &self.surroundings, control);
+        let failed = ran.as_ref().map_or(true, |ran| ran.iter().any(std::result::Result::is_err));
+        let undone = self.leave(mark, failed);
+        let mut ran = ran.map_err(|error| and_then(error, undone.clone()))?;
+        for result in &mut ran {
+            match result {
+                Ok(samples) => samples.observed = Some(Box::new(seen.clone())),
+                Err(failure) => failure.error = and_then(failure.error.clone(), undone.clone()),
+            }
+        }
+        if !failed {
+            undone.map_err(|left| {
+                other(format!("measured, but {} was not taken apart: {left}", design.name))
+            })?;
+        }
+        Ok(ran)
     }
 
     fn put_back(&mut self, keep: bool) -> Result<()> {
@@ -307,22 +318,40 @@ impl Backend for Kernel {
         trial: &Trial,
         control: &Control,
     ) -> Result<TrialSamples> {
-        let experiment = self.prepared()?;
-        let mut samples = match &mut self.held {
-            Some(held) => {
-                let samples = held.ready.run(workload, trial, control)?;
-                TrialSamples { observed: Some(Box::new(held.seen.clone())), ..samples }
+        alone(self.run_together(&[TrialRun { design, workload, trial }], control))
+    }
+
+    fn run_together(
+        &mut self,
+        runs: &[TrialRun<'_>],
+        control: &Control,
+    ) -> Vec<std::result::Result<TrialSamples, TrialFailure>> {
+        let ran = self.prepared().and_then(|experiment| {
+            let mut ran = match &mut self.held {
+                Some(held) => {
+                    let mut ran = held.ready.run(runs, control);
+                    for samples in ran.iter_mut().flatten() {
+                        samples.observed = Some(Box::new(held.seen.clone()));
+                    }
+                    ran
+                }
+                None => self.run_built(&experiment, runs, control)?,
+            };
+            for (run, result) in runs.iter().zip(&mut ran) {
+                if let Ok(samples) = result {
+                    members::prepare(samples, members_of(run.design, &experiment));
+                }
             }
-            None => self.run_built(&experiment, design, workload, trial, control)?,
-        };
-        members::prepare(&mut samples, members_of(design, &experiment));
-        Ok(samples)
+            Ok(ran)
+        });
+        ran.unwrap_or_else(|error| runs.iter().map(|_| Err(error.clone().into())).collect())
     }
 
     fn hold(&mut self, design: &Design, workload: &Workload, trial: &Trial, control: &Control) -> Result<()> {
         let experiment = self.prepared()?;
         let Ready { build, mark } = self.stand(&experiment, design, trial, control)?;
-        let ready = trial::Ready::new(&build, workload, &self.options, &self.surroundings, control);
+        let ready =
+            trial::Ready::new(&build, vec![workload.clone()], &self.options, &self.surroundings, control);
         let ready = ready.map_err(|error| and_then(error, self.take_apart()))?;
         self.held = Some(Held { ready, mark, seen: look_at(&build) });
         Ok(())

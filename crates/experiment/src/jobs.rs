@@ -162,7 +162,7 @@ pub(super) fn of_file(
         Ok(jobs) => jobs,
         Err(wrong) => {
             for what in wrong {
-                let remedy = "write the path of a job file of fio's that `ebb bench FILE` takes, from the experiment file's directory";
+                let remedy = "correct the job file, or write the path of another one, from the experiment file's directory";
                 problems.report(place, Mistake::Workload(what), remedy);
             }
             return Vec::new();

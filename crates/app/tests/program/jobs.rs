@@ -90,7 +90,7 @@ fn a_job_file_and_a_profile_of_jobs_are_workloads_of_an_experiment() {
     let ran = home.ebb("run jobs.toml --on sim -q").output().unwrap();
     assert!([0, 3].contains(&status(&ran)), "{ran:?}");
     home.write("pg.fio", &pg.replace("rw=write", "rw=wriet\nfoo=1"));
-    refused(&home, "check jobs.toml", 2, &["jobs.toml:19:8", "pg.fio:10", "wriet", "pg.fio:11"]);
+    refused(&home, "check jobs.toml", 2, &["jobs.toml:18:8", "pg.fio:10", "wriet", "pg.fio:11"]);
 }
 
 #[test]

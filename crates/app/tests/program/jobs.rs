@@ -94,7 +94,7 @@ fn a_job_file_and_a_profile_of_jobs_are_workloads_of_an_experiment() {
 }
 
 #[test]
-fn what_has_no_batches_refuses_jobs_before_anything_is_made() {
+fn what_cannot_run_jobs_together_is_refused_before_anything_is_made_and_a_race_can() {
     let home = Home::new();
     let hosts = with(OLTP).replacen("size = \"8MiB\"", "size = \"8MiB\"\nhost = \"localhost\"", 1);
     home.write("jobs.toml", &hosts);
@@ -113,4 +113,14 @@ fn what_has_no_batches_refuses_jobs_before_anything_is_made() {
     home.write("swept.toml", &(with(OLTP) + &sweep.replace("oltp.data", "oltp")));
     refused(&home, "check swept.toml", 2, &["there is no workload `oltp`", "oltp.data"]);
     assert!(home.files_in("volumes").is_empty());
+    // One that decides a race has the others beside it.
+    let race = sweep
+        .replace("left", "right")
+        .replace("\"workload.iodepth\" = [1, 2]", "chunk = [\"64KiB\", \"1MiB\"]");
+    home.write("swept.toml", &(with(OLTP) + &race));
+    let ran = home.json("run swept.toml --on sim --seed 2", &[0, 3]);
+    assert_eq!(ran["race"]["designs"].as_array().map(Vec::len), Some(2), "{ran:#}");
+    let loads: std::collections::BTreeSet<&str> =
+        ran["results"].as_array().unwrap().iter().filter_map(|result| result["workload"].as_str()).collect();
+    assert_eq!(loads.into_iter().collect::<Vec<_>>(), ["oltp.data", "oltp.log"]);
 }

@@ -53,7 +53,7 @@ const LARGEST: u64 = Bytes::MIB;
 /// rate that is set, or a member that is slow, of which a single trial says little, or it is others, beside whom more in flight may have
 /// more done, or it is that too few are in flight, or one synchronous write, or members that work for parity or with the only copy that is
 /// read, of which it is not known whether they could do more; and nothing but their completion holds back the next operation, of which
-/// `done` a second did.
+/// `done` a second did. Not of a job: without those beside it, it would be another load.
 fn wanted(workload: &Workload, verdicts: &[Verdict], done: Option<f64>) -> bool {
     use VerdictKind::*;
     let weak = verdicts.first().is_some_and(|first| match first.kind {
@@ -63,7 +63,8 @@ fn wanted(workload: &Workload, verdicts: &[Verdict], done: Option<f64>) -> bool 
     let open = [Background, Concurrency, SyncWrites, PartialStripe, IdleCopies];
     let says_more = weak || verdicts.iter().any(|verdict| open.contains(&verdict.kind));
     // How many operations a program has in flight is its own.
-    says_more && workload.program.is_none() && keeps_in_flight(workload, done)
+    let is_single = workload.program.is_none() && workload.group.is_none();
+    says_more && is_single && keeps_in_flight(workload, done)
 }
 
 /// Whether others and too few in flight explain about as much: of these two a ladder says how much each is.

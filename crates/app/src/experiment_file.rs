@@ -1,8 +1,9 @@
 //! Experiment files and the profile files that they name, as text.
 
+use crate::bench::fio;
 use crate::error::CliError;
 use ebbtide_door::read::{ReadError, text};
-use ebbtide_experiment::ProfileFiles;
+use ebbtide_experiment::{FileJob, ProfileFiles};
 use ebbtide_model::catalog::Catalog;
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::shown::Shown;
@@ -13,7 +14,7 @@ use std::path::Path;
 /// Longest file that is read: an experiment, a profile or a job file is a few kilobytes.
 pub const LONGEST: u64 = 256 << 10;
 
-/// The profile files that the experiment file at this path names, relative to its directory.
+/// The profile files and job files that the experiment file at this path names, relative to its directory.
 #[derive(Debug, Clone, Copy)]
 pub struct ProfilesBeside<'a>(pub &'a Path);
 
@@ -21,6 +22,10 @@ impl ProfileFiles for ProfilesBeside<'_> {
     fn read(&self, name: &str) -> io::Result<String> {
         read(&self.0.parent().unwrap_or(Path::new("")).join(name))
             .map_err(|what| io::Error::other(format!("it {what}")))
+    }
+
+    fn jobs(&self, name: &str, beside: &[(String, String)]) -> Result<Vec<FileJob>, Vec<String>> {
+        fio::jobs(&self.0.parent().unwrap_or(Path::new("")).join(name), beside)
     }
 }
 

@@ -8,6 +8,7 @@ mod array;
 mod designs;
 mod effects;
 mod error;
+mod jobs;
 mod layouts;
 mod limits;
 mod members;
@@ -35,6 +36,7 @@ mod walk;
 mod workloads;
 
 pub use error::{ErrorRecord, ExperimentError, ExperimentErrors, Mistake, Problem};
+pub use jobs::FileJob;
 pub use need::{NoTrace, Traces, need_schema, parse_need};
 pub use parse::{parse, parse_with};
 pub use profiles::{NoFiles, ProfileFiles, is_file as is_profile_file, own as own_profile};

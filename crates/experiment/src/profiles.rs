@@ -1,7 +1,8 @@
 //! `profile = "NAME"`: workloads by name instead of one that is written out, and the files that hold a user's own.
 
 use super::error::{ExperimentErrors, Mistake};
-use super::read::{Entry, FromToml, Named, section};
+use super::jobs::{self, FileJob};
+use super::read::{Entry, FromToml, Named, section, valid};
 use super::workloads::{self, RawWorkload};
 use super::{names, syntax};
 use crate::problems::{Problems, Span};
@@ -17,6 +18,12 @@ pub trait ProfileFiles {
     /// # Errors
     /// Why it cannot be read.
     fn read(&self, name: &str) -> io::Result<String>;
+
+    /// The jobs of the job file called `name`; options `beside` it are those of jobs that do not have them themselves.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, with its place.
+    fn jobs(&self, name: &str, beside: &[(String, String)]) -> Result<Vec<FileJob>, Vec<String>>;
 }
 
 /// Where there are no files: only the profiles that come with the program can be named.
@@ -26,6 +33,10 @@ pub struct NoFiles;
 impl ProfileFiles for NoFiles {
     fn read(&self, _name: &str) -> io::Result<String> {
         Err(io::Error::other("no files are read here"))
+    }
+
+    fn jobs(&self, name: &str, _beside: &[(String, String)]) -> Result<Vec<FileJob>, Vec<String>> {
+        Err(vec![format!("the job file `{name}` cannot be read: no files are read here")])
     }
 }
 
@@ -61,6 +72,15 @@ pub fn own(text: &str, file_name: &str) -> Result<Vec<Workload>, ExperimentError
         problems.pointless(place, "profile", "this is one", remedy);
         Vec::new()
     };
+    let entries =
+        raw.as_ref().and_then(|raw| valid(&raw.workloads)).map_or(&[][..], |(Named(entries), _)| entries);
+    for jobs in entries.iter().filter_map(|entry| entry.value.as_ref()?.jobs.as_ref()) {
+        let remedy = "write an experiment, or a job file of fio's for `ebb bench FILE.fio`";
+        problems.pointless(&jobs.span, "jobs", "the workloads of a profile run one after the other", remedy);
+    }
+    if !problems.is_empty() {
+        return Err(problems.into_errors(text, file_name));
+    }
     let workloads = raw.map_or_else(Vec::new, |raw| {
         workloads::resolve(&raw.workloads, ("the profile", &start), None, (&nested, &None), &mut problems)
     });
@@ -84,6 +104,9 @@ pub(super) fn expand(
     problems: &mut Problems,
 ) -> Vec<Workload> {
     let Some(raw) = &entry.value else { return Vec::new() };
+    if raw.jobs.is_some() {
+        return jobs::of_file(entry, (name, place), raw, around, problems);
+    }
     let made = match is_file(name) {
         true => of_file(name, place, raw, entry, around.files, problems),
         false => built_in(name, place, raw, entry, around, problems),
@@ -188,8 +211,8 @@ fn built_in(
         wish.size = Some(capacity);
     }
     let (files, course) = profile.course(&wish);
-    let steps = match course.fixed() {
-        Ok(steps) => steps,
+    let groups = match course.fixed() {
+        Ok(groups) => groups,
         Err(why) => {
             let what = format!("profile `{name}` does not fit into an experiment: {why}");
             let remedy = format!("run `ebb bench --profile {name}`, or write the workloads out");
@@ -201,11 +224,17 @@ fn built_in(
         let span = workload.span.or(files.get(set).map(|files| files.all()));
         Workload { span, ..workload }
     };
-    Some(steps.into_iter().map(whole).collect())
+    let groups = groups.into_iter().map(|steps| steps.into_iter().map(whole).collect());
+    Some(jobs::grouped(groups.collect(), &entry.name, place, problems))
 }
 
 /// Reports a workload without room on the smallest design.
-fn fits(workload: &Workload, smallest: Option<(&str, Bytes)>, place: &Span, problems: &mut Problems) {
+pub(super) fn fits(
+    workload: &Workload,
+    smallest: Option<(&str, Bytes)>,
+    place: &Span,
+    problems: &mut Problems,
+) {
     let Some((design, capacity)) = smallest else { return };
     let what = match workload.span.filter(|span| *span > capacity) {
         Some(span) => {

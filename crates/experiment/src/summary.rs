@@ -77,6 +77,9 @@ pub struct DesignSummary {
 pub struct WorkloadSummary {
     /// Name of the workload.
     pub name: String,
+    /// Of workloads that run at the same time: what they have in common.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// What it does, for people.
     pub what: String,
 }
@@ -105,6 +108,7 @@ impl Summary {
                 .iter()
                 .map(|workload| WorkloadSummary {
                     name: workload.name.clone(),
+                    group: workload.group.clone(),
                     what: describe_workload(workload),
                 })
                 .collect(),

@@ -194,9 +194,12 @@ fn every_key_reaches_the_model() {
     }
     assert_eq!((experiment.designs.len(), experiment.control), (expected.len(), 2));
 
-    let [mixed, log, arrivals, most, near, far] = experiment.workloads.as_slice() else {
-        panic!("six workloads")
+    let [mixed, log, arrivals, most, near, far, data, wal] = experiment.workloads.as_slice() else {
+        panic!("eight workloads")
     };
+    assert_eq!((data.name.as_str(), wal.name.as_str()), ("oltp.data", "oltp.wal"));
+    assert!(data.runs_beside(wal) && !far.runs_beside(data));
+    assert_eq!((wal.details.offset, wal.span), (Bytes(16 * Bytes::MIB), Some(Bytes(64 * Bytes::MIB))));
     assert_eq!((near.name.as_str(), far.name.as_str()), ("caches-set-1MiB", "caches-set-4MiB"));
     assert_eq!((mixed.access, mixed.mix), (Access::Random, Mix::Mixed { read_percent: 70 }));
     assert_eq!((mixed.bs, mixed.iodepth, mixed.numjobs), (Bytes(8192), 16, 2));
@@ -388,6 +391,9 @@ fn mistakes_in_a_program_s_workload_are_named() {
         let said = parse(&PROGRAMS.replacen(was, is, 1), "p.toml").expect_err(is).to_string();
         assert!(said.contains(says), "{is}: {said}");
     }
+    let job = format!("{PROGRAMS}\n[workloads.both.jobs.one]\ncommand = [\"true\"]\n");
+    let said = parse(&job, "p.toml").expect_err("is refused").to_string();
+    assert!(said.contains("is a program, which runs alone"), "{said}");
 }
 
 fn schema_keys(schema: &Value) -> BTreeSet<String> {

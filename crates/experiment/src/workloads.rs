@@ -1,6 +1,7 @@
 //! `[workloads.NAME]`: what is asked of every design, in fio's words.
 
 use super::error::{Mistake, Problem};
+use super::jobs::{self, RawJobs};
 use super::names;
 use super::problems::{Problems, Span};
 use super::read::{At, Entry, FromToml, Given, Headed, Named, Throughput, expect_table, required};
@@ -18,13 +19,16 @@ use toml::de::DeValue;
 const BUFFERS_MAX: u64 = 4 * Bytes::GIB;
 /// A section's name in messages.
 const TITLE: &str = "a workload";
-/// The key that is no option.
+/// The keys that are no options.
 const PROFILE: &str = "profile";
-const PROFILE_DOC: &str = "Workloads by name instead of one that is written out: dd, bonnie, efs, seek or ladder, or a \
+const JOBS: &str = "jobs";
+const PROFILE_DOC: &str = "Workloads by name instead of one that is written out: dd, bonnie, efs, seek, database or ladder, or a \
                            profile file of your own, its path relative to this file. Beside it only runtime, size, span \
                            and ramp_time may stand.";
 /// Options that may stand beside a profile, which decides the others.
 const BESIDE_A_PROFILE: &[&str] = &["runtime", "io_size", "size", "ramp_time"];
+/// Options that may stand beside jobs, which take them where they have none of their own.
+const BESIDE_JOBS: &[&str] = &["runtime", "ramp_time"];
 
 /// A workload as it is written.
 #[derive(Debug)]
@@ -32,6 +36,7 @@ pub(super) struct RawWorkload {
     /// A program instead of options.
     pub(super) program: Option<Box<RawProgram>>,
     pub(super) profile: Given<String>,
+    pub(super) jobs: Given<RawJobs>,
     pub(super) draft: Draft,
     given: Vec<(&'static WorkloadOption, Span)>,
 }
@@ -93,7 +98,7 @@ impl FromToml for RawWorkload {
             let program = RawProgram::from_toml(value, span, problems)?;
             return Some(RawWorkload { program: Some(Box::new(program)), ..RawWorkload::empty() });
         }
-        let keys: Vec<&str> = std::iter::once(PROFILE).chain(options().map(key)).collect();
+        let keys: Vec<&str> = [PROFILE, JOBS].into_iter().chain(options().map(key)).collect();
         let table = expect_table(value, TITLE, &keys, span, problems)?;
         let mut raw = RawWorkload::empty();
         for (name, at) in table {
@@ -103,8 +108,14 @@ impl FromToml for RawWorkload {
             if meant != found {
                 problems.add(&place, names::unknown_key(found, TITLE, &keys));
                 // It has been reported: it is wrong, not missing.
-                if meant == PROFILE {
-                    raw.profile.get_or_insert(At { value: None, span: place.clone() });
+                match meant {
+                    PROFILE => {
+                        raw.profile.get_or_insert(At { value: None, span: place.clone() });
+                    }
+                    JOBS => {
+                        raw.jobs.get_or_insert(At { value: None, span: place.clone() });
+                    }
+                    _ => {}
                 }
                 if let Some(option) = option {
                     raw.draft.fail(option);
@@ -117,6 +128,8 @@ impl FromToml for RawWorkload {
                     problems.add(&span, problem(refusal));
                 }
                 raw.given.push((option, span));
+            } else if found == JOBS {
+                raw.jobs = Some(At::read(at, problems));
             } else {
                 raw.profile = Some(At::read(at, problems));
             }
@@ -133,6 +146,7 @@ impl JsonSchema for RawWorkload {
         let mut properties = serde_json::Map::new();
         let profile = json_schema!({ "type": "string", "description": PROFILE_DOC });
         properties.insert(PROFILE.to_owned(), profile.to_value());
+        properties.insert(JOBS.to_owned(), RawJobs::json_schema(generator).to_value());
         for option in options() {
             let mut schema = match option.kind {
                 Kind::Size { .. } | Kind::Amount { .. } => generator.subschema_for::<Option<Bytes>>(),
@@ -166,7 +180,7 @@ impl JsonSchema for RawWorkload {
             "description": "One workload. The keys that fio has are called as in fio.",
             "properties": properties,
             "additionalProperties": false,
-            "anyOf": [{ "required": ["rw"] }, { "required": [PROFILE] }],
+            "anyOf": [{ "required": ["rw"] }, { "required": [PROFILE] }, { "required": [JOBS] }],
         });
         let program = generator.subschema_for::<RawProgram>();
         json_schema!({ "anyOf": [io, program] })
@@ -182,6 +196,7 @@ impl RawWorkload {
         RawWorkload {
             program: None,
             profile: None,
+            jobs: None,
             draft: Draft::new(Grammar::Experiment),
             given: Vec::new(),
         }
@@ -196,6 +211,33 @@ impl RawWorkload {
                 problems.report(at, Mistake::Conflict { first: PROFILE, second: key(option) }, remedy);
             }
         }
+    }
+
+    /// Reports the keys that each job has for itself.
+    pub(super) fn refuse_beside_jobs(&self, problems: &mut Problems) {
+        if let Some(profile) = &self.profile {
+            let remedy = "keep one: `jobs` says what runs at the same time, `profile` names workloads";
+            problems.report(&profile.span, Mistake::Conflict { first: JOBS, second: PROFILE }, remedy);
+        }
+        for (option, at) in &self.given {
+            if !BESIDE_JOBS.contains(&option.name) {
+                let remedy =
+                    "write it in each of the jobs: only `runtime` and `ramp_time` may stand beside `jobs`";
+                problems.pointless(at, key(option), "each job has its own", remedy);
+            }
+        }
+    }
+
+    /// The same with the time of `group` where it says nothing of its end, and with its warm-up where it has none.
+    pub(super) fn in_group(&self, group: &RawWorkload) -> RawWorkload {
+        let mut draft = self.draft.clone();
+        if self.at("runtime").or(self.at("io_size")).or(self.at("latency_target")).is_none() {
+            draft.runtime = group.draft.runtime;
+        }
+        if self.at("ramp_time").is_none() {
+            draft.workload.warm_up = group.draft.workload.warm_up;
+        }
+        RawWorkload { draft, given: self.given.clone(), ..RawWorkload::empty() }
     }
 
     /// Where `name`, an option, is given.
@@ -236,7 +278,7 @@ impl RawWorkload {
     }
 }
 
-/// What makes the workloads that an entry with this `profile`, at its place, stands for.
+/// What makes the workloads that an entry with this `profile`, or this file of jobs, at its place, stands for.
 pub(super) type Expand<'a> = dyn Fn(&Entry<RawWorkload>, (&str, &Span), &mut Problems) -> Vec<Workload> + 'a;
 
 /// Checks the workloads of `section`; `smallest` is the design of least capacity, where that is known.
@@ -267,6 +309,7 @@ pub(super) fn resolve(
                     .filter_map(|raw| program::workload(raw, (&entry.name, &entry.span), setup, problems));
                 workload.collect()
             }
+            _ if raw.jobs.is_some() => jobs::resolve(raw, entry, smallest, expand, problems),
             None => workload(raw, (&entry.name, &entry.span), smallest, problems).into_iter().collect(),
             Some(At { value: None, .. }) => Vec::new(),
             Some(At { value: Some(name), span }) => {
@@ -277,7 +320,8 @@ pub(super) fn resolve(
         for workload in more {
             if workloads.iter().any(|other| other.name == workload.name) {
                 let name = workload.name.clone();
-                let remedy = "the steps of a profile are called NAME-STEP: choose another name";
+                let remedy =
+                    "the steps of a profile are called NAME-STEP, jobs NAME.JOB: choose another name";
                 problems.report(&entry.span, Mistake::Duplicate { what: "the workload", name }, remedy);
             }
             workloads.push(workload);
@@ -326,18 +370,24 @@ fn check_room(
 ) {
     let regions = if workload.access == Access::Sequential { u64::from(workload.numjobs) } else { 1 };
     let least = Bytes(workload.bs.0.saturating_mul(regions));
+    let offset = workload.details.last_offset(workload.numjobs);
+    let room = |capacity: Bytes| Bytes(capacity.0.saturating_sub(offset.0));
+    let behind = if offset > Bytes(0) { " behind the offset" } else { "" };
     match (workload.span, smallest) {
         (Some(span), _) if span < least => {
             let range = format!("at least {least}, a block for each job");
             problems.out_of_range(span_place, "span", span, range, format!("write at least \"{least}\""));
         }
-        (Some(span), Some((design, capacity))) if span > capacity => {
-            let range = format!("at most {capacity}, the capacity of design `{design}`");
-            let remedy = format!("write \"{capacity}\", or remove it to use all of each design");
+        (Some(span), Some((design, capacity))) if span > room(capacity) => {
+            let capacity = room(capacity);
+            let range = format!("at most {capacity}, the capacity of design `{design}`{behind}");
+            let remedy = format!("write \"{capacity}\", or remove it to use all of each design{behind}");
             problems.out_of_range(span_place, "span", span, range, remedy);
         }
-        (None, Some((design, capacity))) if capacity < least => {
-            let what = format!("design `{design}` holds {capacity}, and a block for each job needs {least}");
+        (None, Some((design, capacity))) if room(capacity) < least => {
+            let capacity = room(capacity);
+            let what =
+                format!("design `{design}` holds {capacity}{behind}, and a block for each job needs {least}");
             let remedy = "write a smaller `bs`, fewer jobs, or larger volumes";
             problems.report(place, Mistake::Geometry(what), remedy);
         }

@@ -13,7 +13,9 @@ use crate::lines::Lines;
 use crate::machine::{Accelerator, Machine};
 use crate::{LabError, Laboratory};
 use adapt::Adapted;
-use ebbtide_model::backend::{Backend, BackendError, BackendKind, Control, Inventory, PreparedVolume};
+use ebbtide_model::backend::{
+    Backend, BackendError, BackendKind, Control, Inventory, PreparedVolume, TrialFailure, TrialRun,
+};
 use ebbtide_model::experiment::{Design, Experiment};
 use ebbtide_model::plan::RunPlan;
 use ebbtide_model::samples::TrialSamples;
@@ -248,6 +250,26 @@ impl Backend for Lab {
         match self.ask(&Order::Trial(*trial, Box::new(workload.clone())), control)? {
             Word::Ran(ran) => ran.map(|samples| *samples),
             _ => Err(self.confused()),
+        }
+    }
+
+    fn run_together(
+        &mut self,
+        runs: &[TrialRun<'_>],
+        control: &Control,
+    ) -> Vec<std::result::Result<TrialSamples, TrialFailure>> {
+        if let [run] = runs {
+            return vec![self.run_trial(run.design, run.workload, run.trial, control).map_err(Into::into)];
+        }
+        let batch = runs.iter().map(|run| (*run.trial, run.workload.clone())).collect();
+        let ran = match self.ask(&Order::Batch(batch), control) {
+            Ok(Word::RanBatch(ran)) if ran.len() == runs.len() => Ok(ran),
+            Ok(_) => Err(self.confused()),
+            Err(error) => Err(error),
+        };
+        match ran {
+            Ok(ran) => ran.into_iter().map(|ran| Ok(*ran?)).collect(),
+            Err(error) => runs.iter().map(|_| Err(error.clone().into())).collect(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The order of trials: randomised multiple interleaved trials (Abedi & Brecht, ICPE 2017).
 //!
 //! Every round runs every (design, workload) once, and the control once more per workload for the
-//! A/A comparison, in a fresh random order. Round `n` depends on the seed and on `n` alone, so any
+//! A/A comparison, in a fresh random order. Workloads that run at the same time are one in that order. Round `n` depends on the seed and on `n` alone, so any
 //! round can be computed without the ones before it. Where designs have left a race, the others keep the order and the seeds
 //! that they would have with them.
 //!
@@ -15,13 +15,18 @@ use crate::units::Nanos;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// The order of trials of a session, a pure function of experiment and seed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
     seed: u64,
-    /// What each round runs, before shuffling: (design, workload, role).
+    /// What each round runs, before shuffling: (design, first workload of those that run at the same time, role).
     slots: Vec<(usize, usize, Role)>,
+    /// Of each workload that is the first of several which run at the same time: how many they are; empty where there are none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    together: BTreeMap<usize, usize>,
     /// The number of each slot's build, where the slots of a build follow one another; empty where the order is free.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     builds: Vec<usize>,
@@ -30,13 +35,16 @@ pub struct Schedule {
 impl Schedule {
     /// The schedule of `experiment` under `seed`.
     pub fn new(experiment: &Experiment, seed: u64) -> Self {
-        let workloads = 0..experiment.workloads.len();
+        let groups = experiment.groups();
+        let firsts = groups.iter().map(|group| group.start);
         let mut slots: Vec<_> = (0..experiment.designs.len())
-            .flat_map(|design| workloads.clone().map(move |workload| (design, workload, Role::Candidate)))
+            .flat_map(|design| firsts.clone().map(move |workload| (design, workload, Role::Candidate)))
             .collect();
         if experiment.control < experiment.designs.len() {
-            slots.extend(workloads.map(|workload| (experiment.control, workload, Role::ControlAgain)));
+            slots.extend(firsts.map(|workload| (experiment.control, workload, Role::ControlAgain)));
         }
+        let together =
+            groups.iter().filter(|group| group.len() > 1).map(|group| (group.start, group.len())).collect();
         let of_designs = experiment.shared_builds();
         let again = |of: &[usize]| of.iter().max().map_or(0, |last| last + 1);
         let builds = of_designs.map_or_else(Vec::new, |of| {
@@ -46,7 +54,7 @@ impl Schedule {
             };
             slots.iter().map(build).collect()
         });
-        Self { seed, slots, builds }
+        Self { seed, slots, together, builds }
     }
 
     /// How often something is built in a round of all designs, where trials share builds.
@@ -61,12 +69,17 @@ impl Schedule {
 
     /// Trials in one round.
     pub fn round_len(&self) -> usize {
-        self.slots.len()
+        self.slots.iter().map(|(_, first, _)| self.workloads(*first).len()).sum()
+    }
+
+    /// The workloads that run at the same time as `first`, which is one of them.
+    fn workloads(&self, first: usize) -> Range<usize> {
+        first..first + self.together.get(&first).copied().unwrap_or(1)
     }
 
     /// The trials of round `round` (from 0) in the order in which they run, where every round runs everything.
     pub fn round(&self, round: u32) -> Vec<Trial> {
-        let first = u64::from(round).saturating_mul(self.slots.len() as u64);
+        let first = u64::from(round).saturating_mul(self.round_len() as u64);
         self.round_of(round, u32::try_from(first).unwrap_or(u32::MAX), |_| true)
     }
 
@@ -80,8 +93,11 @@ impl Schedule {
             // Stable: on each build the order stays as it was drawn.
             order.sort_by_key(|slot| turns[self.builds[*slot]]);
         }
-        let seeded = order.into_iter().map(|slot| (self.slots[slot], rng.next_u64()));
-        seeded
+        let each = order.into_iter().flat_map(|slot| {
+            let (design, first, role) = self.slots[slot];
+            self.workloads(first).map(move |workload| (design, workload, role))
+        });
+        each.map(|run| (run, rng.next_u64()))
             .filter(|((design, ..), _)| runs(*design))
             .zip(u64::from(first)..)
             .map(|(((design, workload, role), seed), index)| Trial {
@@ -244,6 +260,36 @@ mod tests {
             for (position, trial) in trials.iter().enumerate() {
                 prop_assert_eq!(trial.index as usize, round as usize * trials.len() + position);
             }
+        }
+
+        /// What runs at the same time stands next to each other, and is shuffled as one workload is.
+        #[test]
+        fn jobs_of_a_group_follow_one_another_in_a_round_as_one(
+            designs in 1usize..7, lengths in prop::collection::vec(1usize..4, 1..5), seed: u64, round in 0u32..1000
+        ) {
+            let mut grouped = experiment(designs, lengths.iter().sum());
+            let groups = lengths.iter().enumerate().flat_map(|(group, length)| vec![group; *length]);
+            for (workload, group) in grouped.workloads.iter_mut().zip(groups.clone()) {
+                workload.group = Some(format!("g{group}"));
+            }
+            let schedule = Schedule::new(&grouped, seed);
+            let trials = schedule.round(round);
+            prop_assert_eq!(trials.len(), schedule.round_len());
+            prop_assert_eq!(trials.len(), grouped.workloads.len() * (designs + 1));
+            let group_of: Vec<usize> = groups.collect();
+            let place = |trial: &Trial| (trial.design, group_of[trial.workload], trial.role == Role::Candidate);
+            let batches: Vec<&[Trial]> = trials.chunk_by(|a, b| place(a) == place(b)).collect();
+            // Each place comes once, with all its workloads in their order, and in the order of as many single workloads.
+            let single = Schedule::new(&experiment(designs, lengths.len()), seed).round(round);
+            prop_assert_eq!(batches.len(), single.len());
+            for (batch, one) in batches.iter().zip(&single) {
+                prop_assert_eq!(place(&batch[0]), (one.design, one.workload, one.role == Role::Candidate));
+                prop_assert_eq!(batch.len(), lengths[one.workload]);
+                prop_assert!(batch.is_sorted_by(|a, b| a.workload + 1 == b.workload && a.index + 1 == b.index));
+            }
+            let seeds: BTreeSet<_> = trials.iter().map(|trial| trial.seed).collect();
+            prop_assert_eq!(seeds.len(), trials.len());
+            prop_assert_eq!(trials[0].index as usize, round as usize * trials.len());
         }
 
         /// Designs 0 and 1, 2 and 3, .. share a build.

@@ -38,6 +38,12 @@ pub fn without_journal() -> Surroundings {
     with(Arc::new(NoJournal))
 }
 
+/// The same with the journal of the run `name` in `directory`.
+#[cfg(test)]
+pub fn with_journal_in(directory: &std::path::Path, name: &str) -> Surroundings {
+    with(Arc::new(JournalFile::new(directory, name)))
+}
+
 fn with(journal: Arc<dyn Journal>) -> Surroundings {
     Surroundings { door: judge::door(), topology: Arc::new(HostTopology(Sys::host())), journal }
 }

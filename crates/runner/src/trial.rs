@@ -5,7 +5,7 @@ use crate::observer::Observer;
 use ebbtide_analysis::ladder::{self, Ladder};
 use ebbtide_analysis::tell_jobs_beside;
 use ebbtide_engine::process_use;
-use ebbtide_model::backend::{Backend, BackendError, Control, TrialFailure, TrialRun, alone};
+use ebbtide_model::backend::{Backend, BackendError, BackendKind, Control, TrialFailure, TrialRun, alone};
 use ebbtide_model::experiment::{Design, Experiment};
 use ebbtide_model::samples::{ProcessUse, TrialSamples};
 use ebbtide_model::schedule::Trial;
@@ -48,11 +48,18 @@ impl Trials<'_> {
                 observer.end(looking, samples);
             }
         }
-        if results.len() > 1 {
-            let each = runs.iter().zip(results.iter_mut().map(seen));
-            tell_jobs_beside(
-                &mut each.filter_map(|(run, samples)| Some((run.workload, samples?))).collect::<Vec<_>>(),
-            );
+        // What is simulated at once need not be at the same time.
+        let is_real = self.backend.kind() != BackendKind::Sim;
+        let mut rest = results.as_mut_slice();
+        for batch in runs.chunk_by(|one, next| is_real || one.runs_beside(next)) {
+            let (of_batch, others) = rest.split_at_mut(batch.len().min(rest.len()));
+            rest = others;
+            if batch.len() > 1 {
+                let each = batch.iter().zip(of_batch.iter_mut().map(seen));
+                tell_jobs_beside(
+                    &mut each.filter_map(|(run, samples)| Some((run.workload, samples?))).collect::<Vec<_>>(),
+                );
+            }
         }
         Ran { results, used, ended }
     }
@@ -115,9 +122,9 @@ pub fn put_back(backend: &mut dyn Backend, keep: bool) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use ebbtide_model::backend::{BackendKind, Edge, Inventory};
+    use ebbtide_model::backend::{Edge, Inventory};
     use ebbtide_model::layout::LayoutNode;
     use ebbtide_model::per_op::PerOp;
     use ebbtide_model::samples::{CpuUse, Execution};
@@ -125,6 +132,24 @@ mod tests {
     use ebbtide_model::units::Nanos;
     use ebbtide_model::workload::{Access, Mix, Stop, Workload};
     use std::cell::Cell;
+
+    /// Those of a millisecond in which nothing completed.
+    pub(crate) fn samples() -> TrialSamples {
+        TrialSamples {
+            started_unix: clock::now(),
+            elapsed: Nanos::from_millis(1),
+            interval: Nanos::from_millis(1),
+            array: PerOp::default(),
+            members: Vec::new(),
+            series: Vec::new(),
+            cpu: CpuUse::default(),
+            mean_in_flight: None,
+            execution: Execution::default(),
+            observed: None,
+            hosts: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
 
     /// The last of its trials fails after it has seen something.
     struct Half;
@@ -145,20 +170,7 @@ mod tests {
         ) -> Result<TrialSamples, BackendError> {
             control.edges.tell(Edge::Begins, trial.seed);
             control.ops.fetch_add(1, Ordering::Relaxed);
-            Ok(TrialSamples {
-                started_unix: clock::now(),
-                elapsed: Nanos::from_millis(1),
-                interval: Nanos::from_millis(1),
-                array: PerOp::default(),
-                members: Vec::new(),
-                series: Vec::new(),
-                cpu: CpuUse::default(),
-                mean_in_flight: None,
-                execution: Execution::default(),
-                observed: None,
-                hosts: Vec::new(),
-                notes: Vec::new(),
-            })
+            Ok(samples())
         }
         fn run_together(
             &mut self,

@@ -20,10 +20,12 @@ pub(super) struct Cpu {
 }
 
 impl Cpu {
-    pub(super) fn new(host: &Host, jobs: u32, clients: u32, begin: Instant) -> Self {
+    /// For `jobs`, beside which so many others use the cores.
+    pub(super) fn new(host: &Host, (jobs, others): (u32, u32), clients: u32, begin: Instant) -> Self {
         let cores = host.cores.max(1);
         // More threads than cores on a host: each gets its share of them.
-        let crowding = (f64::from(jobs) / f64::from(clients.max(1)) / f64::from(cores)).max(1.0);
+        let crowding =
+            (f64::from(jobs.saturating_add(others)) / f64::from(clients.max(1)) / f64::from(cores)).max(1.0);
         Cpu {
             per_io: PerOp {
                 read: host.cpu_per_io.0 as f64 * crowding,

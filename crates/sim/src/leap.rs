@@ -8,7 +8,8 @@
 //! sampled less often, not differently.
 //!
 //! Trials shorter than [`CELLS_LEAST`] cells never leap: there, every I/O is simulated. What has a memory other than
-//! limits (sequential positions, caches, page cache, open-loop clocks, failures, a resync) never leaps either.
+//! limits (sequential positions, caches, page cache, open-loop clocks, failures, a resync) never leaps either, nor do workloads that run
+//! at the same time.
 
 use super::array::Array;
 use super::record::{Block, Recorder, Window};
@@ -62,6 +63,7 @@ impl Leap {
         environment: &Environment,
         array: &Array,
         window: &Window,
+        alone: bool,
     ) -> Self {
         let cell = workload.series_interval().max(Nanos(1));
         let long = matches!(workload.stop, Stop::Runtime(runtime) if runtime.0 / cell.0 >= CELLS_LEAST);
@@ -73,7 +75,7 @@ impl Leap {
             && workload.mix != Mix::Rewrite
             && environment.resync.is_none()
             && array.is_memoryless();
-        let look = if long && memoryless { window.begin } else { Instant::NEVER };
+        let look = if alone && long && memoryless { window.begin } else { Instant::NEVER };
         Leap { cell, look, change: Instant::START, settle: SETTLE, before: None }
     }
 

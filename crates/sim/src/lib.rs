@@ -12,6 +12,7 @@
 //!
 //! - Volumes have one life over the whole session. Birth quality, moods and drift are functions of (session seed,
 //!   volume, virtual instant); trial number n happens at n times the longest trial and its rest.
+//! - Workloads that run at the same time meet at one array; their trials are one universe, at the instant of the first of them.
 //! - Credits and caches do not carry over: every trial starts with the credits that the shape says (full unless
 //!   `credits_at_start` is given), as after a rest that is long enough.
 //!
@@ -35,13 +36,14 @@ mod session;
 mod stripes;
 #[cfg(test)]
 mod tests;
+mod together;
 
 pub use scope::check;
 pub use session::{session, virtual_time};
 
 use array::Array;
 use ebbtide_model::backend::{
-    Backend, BackendError, BackendKind, Control, Inventory, PreparedVolume, TrialFailure, TrialRun,
+    Backend, BackendError, BackendKind, Control, Inventory, PreparedVolume, TrialFailure, TrialRun, alone,
 };
 use ebbtide_model::experiment::{Design, Experiment};
 use ebbtide_model::samples::{Execution, TrialSamples};
@@ -49,11 +51,11 @@ use ebbtide_model::schedule::Trial;
 use ebbtide_model::units::UnixTime;
 use ebbtide_model::volume::Model;
 use ebbtide_model::workload::Workload;
-use load::{Load, Work};
+use load::Work;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Runs trials, none of which touches another, in any order or at the same time.
+/// Runs trials, of which those that are not [beside](TrialRun::runs_beside) one another do not touch, in any order or at the same time.
 pub type Together = fn(&SimBackend, &[TrialRun<'_>], &Control) -> Vec<Result<TrialSamples, TrialFailure>>;
 
 /// The backend in virtual time.
@@ -67,8 +69,9 @@ pub struct SimBackend {
 impl SimBackend {
     /// A simulator whose volumes live as `seed` decides: the session's seed.
     pub fn new(seed: u64) -> Self {
-        let together: Together =
-            |sim, runs, control| runs.iter().map(|run| Ok(sim.run(run, control)?)).collect();
+        let together: Together = |sim, runs, control| {
+            runs.chunk_by(TrialRun::runs_beside).flat_map(|runs| sim.run(runs, control)).collect()
+        };
         SimBackend { seed, experiment: None, together }
     }
 
@@ -77,14 +80,17 @@ impl SimBackend {
         SimBackend { together, ..self }
     }
 
-    /// Runs one trial, which touches no other: may run on any thread.
+    /// Runs trials at the same time, or one alone, which touch no others: may run on any thread.
     ///
-    /// # Errors
-    /// As [`simulate`], and when nothing was prepared.
-    pub fn run(&self, run: &TrialRun<'_>, control: &Control) -> Result<TrialSamples, BackendError> {
-        match &self.experiment {
-            Some(experiment) => simulate(experiment, self.seed, run.design, run.workload, run.trial, control),
+    /// Each fails as [`simulate_together`] does, and when nothing was prepared.
+    pub fn run(&self, runs: &[TrialRun<'_>], control: &Control) -> Vec<Result<TrialSamples, TrialFailure>> {
+        let ran = match &self.experiment {
+            Some(experiment) => simulate_together(experiment, self.seed, runs, control),
             None => Err(BackendError::Other("the simulator was not prepared".into())),
+        };
+        match ran {
+            Ok(samples) => samples.into_iter().map(Ok).collect(),
+            Err(error) => runs.iter().map(|_| Err(error.clone().into())).collect(),
         }
     }
 }
@@ -119,7 +125,7 @@ impl Backend for SimBackend {
         trial: &Trial,
         control: &Control,
     ) -> Result<TrialSamples, BackendError> {
-        self.run(&TrialRun { design, workload, trial }, control)
+        alone(self.run(&[TrialRun { design, workload, trial }], control))
     }
 
     fn run_together(
@@ -155,20 +161,34 @@ pub fn simulate(
     trial: &Trial,
     control: &Control,
 ) -> Result<TrialSamples, BackendError> {
-    simulate_within(Work::USUAL, experiment, seed, design, workload, trial, control)
+    let run = TrialRun { design, workload, trial };
+    let mut samples = simulate_within(Work::USUAL, experiment, seed, &[run], control)?;
+    samples.pop().ok_or_else(|| TrialFailure::not_run().error)
 }
 
-/// The same, taking at most so much `work`.
+/// The same of trials that run at the same time on one design; the samples of each, in their order.
+///
+/// # Errors
+/// As [`simulate`]: one that fails has no array to leave to the others.
+pub fn simulate_together(
+    experiment: &Experiment,
+    seed: u64,
+    runs: &[TrialRun<'_>],
+    control: &Control,
+) -> Result<Vec<TrialSamples>, BackendError> {
+    simulate_within(Work::USUAL, experiment, seed, runs, control)
+}
+
+/// The same, taking at most so much `work` each.
 fn simulate_within(
     work: Work,
     experiment: &Experiment,
     seed: u64,
-    design: &Design,
-    workload: &Workload,
-    trial: &Trial,
+    runs: &[TrialRun<'_>],
     control: &Control,
-) -> Result<TrialSamples, BackendError> {
+) -> Result<Vec<TrialSamples>, BackendError> {
     check(experiment)?;
+    let Some(TrialRun { design, trial, .. }) = runs.first() else { return Ok(Vec::new()) };
     let environment = &scope::environment_of(&experiment.environment, design);
     let age = scope::pitch(experiment).times(u64::from(trial.index));
     let model = |volume: usize| {
@@ -177,29 +197,34 @@ fn simulate_within(
         Some(Model::with_history(shape, life, here, age))
     };
     let (max_request, clients) = (environment.host.max_request, environment.clients as usize);
-    let array = Array::new(experiment, design, max_request, clients, model)?;
-    let outcome = Load::new(workload, environment, array, trial.seed, control, work)?.run()?;
-    let observed = observe::observe(experiment, &environment.host, design, &outcome);
-    let mut members = outcome.recorded.members;
-    for (index, member) in members.iter_mut().enumerate() {
-        member.model = Some(outcome.array.model(index).report(outcome.end));
-    }
-    let mut samples = TrialSamples {
-        started_unix: UnixTime::EPOCH + age + workload.before(),
-        elapsed: outcome.recorded.elapsed,
-        interval: outcome.recorded.interval,
-        array: outcome.recorded.array,
-        members,
-        series: outcome.recorded.series,
-        cpu: outcome.cpu,
-        execution: Execution { unfinished: outcome.unfinished, ..Execution::default() },
-        mean_in_flight: outcome.recorded.mean_in_flight,
-        observed: Some(Box::new(observed)),
-        hosts: Vec::new(),
-        notes: scope::notes(experiment, workload),
-    };
-    if let Some(effect) = experiment.environment.planted.get(&design.name) {
-        planted::apply(*effect, workload, &mut samples);
-    }
-    Ok(samples)
+    let mut array = Array::new(experiment, design, max_request, clients, model)?;
+    let outcomes = together::run(runs, environment, &mut array, control, work)?;
+    let observed: Vec<_> = (0..outcomes.len())
+        .map(|own| observe::observe(experiment, &environment.host, design, &array, &outcomes, own))
+        .collect();
+    let ran = runs.iter().zip(outcomes).zip(observed).map(|((run, outcome), observed)| {
+        let mut members = outcome.recorded.members;
+        for (index, member) in members.iter_mut().enumerate() {
+            member.model = Some(array.model(index).report(outcome.end));
+        }
+        let mut samples = TrialSamples {
+            started_unix: UnixTime::EPOCH + age + run.workload.before(),
+            elapsed: outcome.recorded.elapsed,
+            interval: outcome.recorded.interval,
+            array: outcome.recorded.array,
+            members,
+            series: outcome.recorded.series,
+            cpu: outcome.cpu,
+            execution: Execution { unfinished: outcome.unfinished, ..Execution::default() },
+            mean_in_flight: outcome.recorded.mean_in_flight,
+            observed: Some(Box::new(observed)),
+            hosts: Vec::new(),
+            notes: scope::notes(experiment, run.workload),
+        };
+        if let Some(effect) = experiment.environment.planted.get(&design.name) {
+            planted::apply(*effect, run.workload, &mut samples);
+        }
+        samples
+    });
+    Ok(ran.collect())
 }

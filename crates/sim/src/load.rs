@@ -1,4 +1,4 @@
-//! The event loop: slots of the queue submit, complete and submit again, in virtual time.
+//! The event loop of a workload: slots of the queue submit, complete and submit again, in virtual time.
 
 use super::array::{Array, Request};
 use super::cpu::Cpu;
@@ -69,11 +69,12 @@ struct Job {
     client: usize,
 }
 
-/// A trial in progress.
+/// A trial in progress, on an array that others may use at the same time.
 pub(super) struct Load<'a> {
     workload: &'a Workload,
     control: &'a Control,
-    array: Array,
+    /// What the array calls its first slot.
+    first_slot: u32,
     recorder: Recorder,
     queue: Queue,
     slots: Vec<Slot>,
@@ -90,17 +91,30 @@ pub(super) struct Load<'a> {
     never: Instant,
     leap: Leap,
     work: Work,
+    /// I/Os so far, and events until the next look at the control.
+    worked: u64,
+    until_look: u64,
+    /// Nothing happens to it any more.
+    over: bool,
     /// What all jobs are to move, when the trial ends by size.
     budget: Bytes,
     /// Most member I/Os of an operation.
     pieces: u64,
 }
 
+/// What runs at the same time on its array.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Beside {
+    /// Slots of those before it.
+    pub(super) first_slot: u32,
+    /// Jobs of all others.
+    pub(super) jobs: u32,
+}
+
 /// What comes of a trial.
 pub(super) struct Outcome {
     pub(super) recorded: Recorded,
     pub(super) cpu: CpuUse,
-    pub(super) array: Array,
     pub(super) end: Instant,
     /// Operations in flight at the end.
     pub(super) unfinished: u64,
@@ -114,10 +128,11 @@ impl<'a> Load<'a> {
     pub(super) fn new(
         workload: &'a Workload,
         environment: &Environment,
-        array: Array,
+        array: &Array,
         seed: u64,
         control: &'a Control,
         work: Work,
+        beside: Beside,
     ) -> Result<Self, BackendError> {
         let window = Window::new(workload);
         let own = u64::from(workload.numjobs) * u64::from(workload.depth());
@@ -154,11 +169,11 @@ impl<'a> Load<'a> {
                 submitted: Instant::START,
             })
             .collect();
-        let pages = Pages::new(workload, environment, &array, seed)?;
+        let pages = Pages::new(workload, environment, array, seed)?;
         let budget = left(&jobs);
         let pieces = workload.bs.0.div_ceil(array.smallest_piece().0).max(1);
         let writeback = if pages.is_some() { WRITEBACK_PER_MEMBER * array.len() as u32 } else { 0 };
-        let resync = environment.resync.map(|resync| Resync::new(resync, &array));
+        let resync = environment.resync.map(|resync| Resync::new(resync, array));
         let queue = Queue::new(slots.len() + writeback as usize + 1);
         if window.end != Instant::NEVER && window.end > queue.horizon() {
             return Err(BackendError::Other(format!(
@@ -171,17 +186,20 @@ impl<'a> Load<'a> {
         }
         Ok(Load {
             recorder: Recorder::new(window, array.len(), workload.is_open_loop()),
-            cpu: Cpu::new(&environment.host, workload.numjobs, clients, window.begin),
-            pages: pages.map(|pages| pages.with_writers(own as u32, writeback)),
+            cpu: Cpu::new(&environment.host, (workload.numjobs, beside.jobs), clients, window.begin),
+            pages: pages.map(|pages| pages.with_writers(own as u32, writeback, beside.first_slot)),
             workload,
             control,
-            leap: Leap::new(workload, environment, &array, &window),
-            array,
+            first_slot: beside.first_slot,
+            leap: Leap::new(workload, environment, array, &window, beside.jobs == 0),
             slots,
             jobs,
             resync,
             window,
             work,
+            worked: 0,
+            until_look: (WORK_PER_LOOK / pieces).max(1),
+            over: false,
             budget,
             pieces,
             alive: own as u32,
@@ -191,13 +209,13 @@ impl<'a> Load<'a> {
         })
     }
 
-    /// Runs to the end.
+    /// Has all its slots submit for the first time.
     ///
     /// # Errors
-    /// When a member fails for good, or the control says stop.
-    pub(super) fn run(mut self) -> Result<Outcome, BackendError> {
+    /// When a member fails for good.
+    pub(super) fn begin(&mut self, array: &mut Array) -> Result<(), BackendError> {
         for slot in 0..self.slots.len() as u32 {
-            if let Some(at) = self.start_next(slot, Instant::START)? {
+            if let Some(at) = self.start_next(slot, Instant::START, array)? {
                 self.queue.push(at, slot);
             }
         }
@@ -205,67 +223,92 @@ impl<'a> Load<'a> {
             let slot = self.resync_slot();
             self.queue.push(Instant::START, slot);
         }
+        Ok(())
+    }
+
+    /// Slots that the array may know it by.
+    pub(super) fn slots(&self) -> u32 {
+        self.resync_slot() + 1
+    }
+
+    /// Whether it writes.
+    pub(super) fn writes(&self) -> bool {
+        self.workload.writes()
+    }
+
+    /// When something happens to it next: never where nothing does any more.
+    pub(super) fn next(&self) -> Instant {
+        let next = self.queue.peek().filter(|_| !self.over);
+        next.map_or(Instant::NEVER, |(at, _)| at)
+    }
+
+    /// Whether nothing happens to it from `now` on, the next instant at which anything happens.
+    ///
+    /// # Errors
+    /// When it would never end.
+    pub(super) fn is_over_at(&mut self, now: Instant) -> Result<bool, BackendError> {
+        let stalled = now >= self.never && self.window.end == Instant::NEVER && now != Instant::NEVER;
+        self.over |= self.alive == 0 || now >= self.window.end || now == Instant::NEVER;
+        if stalled && !self.over { Err(self.stalled()) } else { Ok(self.over) }
+    }
+
+    /// Has happen what happens to it up to `until`, and before its array has something to do.
+    ///
+    /// # Errors
+    /// When a member fails for good, or the control says stop.
+    pub(super) fn advance(&mut self, until: Instant, array: &mut Array) -> Result<(), BackendError> {
         let own = self.slots.len() as u32;
-        let events_per_look = (WORK_PER_LOOK / self.pieces).max(1);
-        let mut look = events_per_look;
-        let mut worked = 0_u64;
-        while self.alive > 0 {
-            let next = self.queue.peek();
-            let due = self.array.due();
-            if next.is_none() && due == Instant::NEVER {
-                break;
-            }
-            let now = next.map_or(due, |(at, _)| at.min(due));
-            if now >= self.never && self.window.end == Instant::NEVER {
-                return Err(self.stalled());
-            }
-            if now >= self.window.end {
-                break;
-            }
+        while let Some((now, slot)) = self.queue.peek()
+            && now <= until
+            && now <= array.due()
+            && !self.is_over_at(now)?
+        {
             if now >= self.leap.look {
-                self.leap(now);
+                self.leap(now, array);
                 continue;
             }
-            let Some((_, slot)) = next.filter(|(at, _)| *at <= due) else {
-                self.write_stripes(due)?;
-                continue;
-            };
-            let next = if slot < own { self.event(slot, now)? } else { self.background(slot, now)? };
+            let next =
+                if slot < own { self.event(slot, now, array)? } else { self.background(slot, now, array)? };
             match next {
                 Some(at) => self.queue.replace(at, slot),
                 None => self.queue.pop(),
             }
             self.wake_writeback(now);
-            look -= 1;
-            if look == 0 {
-                look = events_per_look;
-                worked = worked.saturating_add(events_per_look.saturating_mul(self.pieces));
+            self.until_look -= 1;
+            if self.until_look == 0 {
+                self.until_look = (WORK_PER_LOOK / self.pieces).max(1);
+                self.worked = self.worked.saturating_add(self.until_look.saturating_mul(self.pieces));
                 self.report()?;
-                self.keeps_pace(worked, now)?;
+                self.keeps_pace(self.worked, now)?;
             }
-        }
-        self.report()?;
-        self.finish()
-    }
-
-    /// Writes what has gathered in the stripe cache.
-    fn write_stripes(&mut self, now: Instant) -> Result<(), BackendError> {
-        let mut done = Vec::new();
-        self.array.work(now, &mut self.recorder, &mut done)?;
-        for (slot, end) in done {
-            // Slots behind those of operations write back: nobody waits for a flush of that.
-            let op = self.slots.get(slot as usize).map(|slot| slot.op.kind);
-            let end = op.map_or(end, |op| self.durable(op, end));
-            self.queue.push(end, slot);
         }
         Ok(())
     }
 
+    /// Writes what has gathered in the stripe cache; what that did for which slots, as the array calls them, goes to `done`.
+    pub(super) fn write_stripes(
+        &mut self,
+        now: Instant,
+        array: &mut Array,
+        done: &mut Vec<(u32, Instant)>,
+    ) -> Result<(), BackendError> {
+        array.work(now, &mut self.recorder, done)
+    }
+
+    /// A request of slot `slot`, as the array calls it, that had gathered with others is done at `end`; whether it is its own.
+    pub(super) fn gathered(&mut self, slot: u32, end: Instant, array: &mut Array) -> bool {
+        let Some(slot) = slot.checked_sub(self.first_slot) else { return false };
+        // Slots behind those of operations write back: nobody waits for a flush of that.
+        let op = self.slots.get(slot as usize).map(|slot| slot.op.kind);
+        let end = op.map_or(end, |op| self.durable(op, end, array));
+        self.queue.push(end, slot);
+        true
+    }
+
     /// Looks whether what happens now goes on for long, and if so, goes there.
     #[cold]
-    fn leap(&mut self, now: Instant) {
-        let jump =
-            self.leap.consider(now, &mut self.array, &mut self.recorder, self.cpu.used(), self.window.end);
+    fn leap(&mut self, now: Instant, array: &mut Array) {
+        let jump = self.leap.consider(now, array, &mut self.recorder, self.cpu.used(), self.window.end);
         let Some(jump) = jump else { return };
         let by = jump.block.times(jump.blocks);
         self.queue.shift(by);
@@ -279,10 +322,10 @@ impl<'a> Load<'a> {
 
     /// Something happened to a slot of the workload; says when it happens to it next.
     #[inline]
-    fn event(&mut self, slot: u32, now: Instant) -> Result<Option<Instant>, BackendError> {
+    fn event(&mut self, slot: u32, now: Instant, array: &mut Array) -> Result<Option<Instant>, BackendError> {
         let index = slot as usize;
         match self.slots[index].state {
-            State::Start => self.submit(slot, now),
+            State::Start => self.submit(slot, now, array),
             State::Completion => {
                 let Slot { op, intended, submitted, .. } = self.slots[index];
                 self.last = now;
@@ -290,9 +333,9 @@ impl<'a> Load<'a> {
                 if let Some(follow_up) = op.follow_up() {
                     self.slots[index].op = follow_up;
                     self.slots[index].intended = now;
-                    return self.submit(slot, now);
+                    return self.submit(slot, now, array);
                 }
-                self.start_next(slot, now)
+                self.start_next(slot, now, array)
             }
             // Woken by a writeback that made room.
             State::Room => {
@@ -306,7 +349,12 @@ impl<'a> Load<'a> {
 
     /// The slot's next operation: submits it, or says when it starts.
     #[inline]
-    fn start_next(&mut self, slot: u32, now: Instant) -> Result<Option<Instant>, BackendError> {
+    fn start_next(
+        &mut self,
+        slot: u32,
+        now: Instant,
+        array: &mut Array,
+    ) -> Result<Option<Instant>, BackendError> {
         let state = &mut self.slots[slot as usize];
         let job = &mut self.jobs[state.job as usize];
         if job.left == Some(Bytes(0)) {
@@ -338,34 +386,39 @@ impl<'a> Load<'a> {
             state.state = State::Start;
             return Ok(Some(start));
         }
-        self.submit(slot, now)
+        self.submit(slot, now, array)
     }
 
     fn request(&self, slot: u32) -> Request {
         let Slot { op, job, .. } = &self.slots[slot as usize];
         let client = self.jobs[*job as usize].client;
-        Request { op: op.kind, offset: op.offset, length: op.length, slot, client }
+        Request { op: op.kind, offset: op.offset, length: op.length, slot: self.first_slot + slot, client }
     }
 
     /// Submits the slot's operation at `now`; says when it completes.
     #[inline]
-    fn submit(&mut self, slot: u32, now: Instant) -> Result<Option<Instant>, BackendError> {
+    fn submit(
+        &mut self,
+        slot: u32,
+        now: Instant,
+        array: &mut Array,
+    ) -> Result<Option<Instant>, BackendError> {
         let job = self.slots[slot as usize].job;
         self.slots[slot as usize].submitted = now;
         let request = self.request(slot);
         let at = self.cpu.io(request.op, job, now);
         if self.pages.is_some() {
-            return self.submit_buffered(slot, at, &request);
+            return self.submit_buffered(slot, at, &request, array);
         }
         self.slots[slot as usize].state = State::Completion;
-        let end = self.array.submit(at, &request, &mut self.recorder)?.instant();
-        Ok(end.map(|end| self.durable(request.op, end)))
+        let end = array.submit(at, &request, &mut self.recorder)?.instant();
+        Ok(end.map(|end| self.durable(request.op, end, array)))
     }
 
     /// When an operation that was done at `end` is over: a write that is to be durable has its members flushed.
     #[inline]
-    fn durable(&mut self, op: OpKind, end: Instant) -> Instant {
-        if self.workload.sync && op == OpKind::Write { self.array.flush(end) } else { end }
+    fn durable(&self, op: OpKind, end: Instant, array: &mut Array) -> Instant {
+        if self.workload.sync && op == OpKind::Write { array.flush(end) } else { end }
     }
 
     /// The same through the page cache.
@@ -374,11 +427,12 @@ impl<'a> Load<'a> {
         slot: u32,
         now: Instant,
         request: &Request,
+        array: &mut Array,
     ) -> Result<Option<Instant>, BackendError> {
         let Some(pages) = &mut self.pages else { return Ok(None) };
         let Slot { op, job, .. } = self.slots[slot as usize];
         let cached = match op.kind {
-            OpKind::Read => pages.read(now, job, request, &mut self.array, &mut self.recorder)?,
+            OpKind::Read => pages.read(now, job, request, array, &mut self.recorder)?,
             OpKind::Write if self.workload.sync => Cached::Through,
             OpKind::Write => pages.write(slot, now, op.offset, op.length),
         };
@@ -387,8 +441,8 @@ impl<'a> Load<'a> {
             Cached::Blocked => (State::Room, None),
             Cached::Through => {
                 let copied = self.cpu.copy(job, now, op.length);
-                let end = self.array.submit(copied, request, &mut self.recorder)?.instant();
-                (State::Completion, end.map(|end| self.durable(op.kind, end)))
+                let end = array.submit(copied, request, &mut self.recorder)?.instant();
+                (State::Completion, end.map(|end| self.durable(op.kind, end, array)))
             }
         };
         self.slots[slot as usize].state = state;
@@ -397,14 +451,19 @@ impl<'a> Load<'a> {
 
     /// An event of the writeback or of the resync.
     #[cold]
-    fn background(&mut self, slot: u32, now: Instant) -> Result<Option<Instant>, BackendError> {
+    fn background(
+        &mut self,
+        slot: u32,
+        now: Instant,
+        array: &mut Array,
+    ) -> Result<Option<Instant>, BackendError> {
         if slot == self.resync_slot() {
             let Some(resync) = &mut self.resync else { return Ok(None) };
-            return Ok(resync.step(now, &mut self.array));
+            return Ok(resync.step(now, array));
         }
         let Some(pages) = &mut self.pages else { return Ok(None) };
         let woken = pages.written_back(slot);
-        let next = pages.write_back(slot, now, &mut self.array, &mut self.recorder)?;
+        let next = pages.write_back(slot, now, array, &mut self.recorder)?;
         for slot in woken {
             // The event in hand still heads the queue: these must not sort before it.
             self.queue.push(now + Nanos(1), slot);
@@ -474,7 +533,12 @@ impl<'a> Load<'a> {
         ))
     }
 
-    fn finish(mut self) -> Result<Outcome, BackendError> {
+    /// What came of it.
+    ///
+    /// # Errors
+    /// When a member fails for good in the fsync at its end, or the control says stop.
+    pub(super) fn finish(mut self, array: &mut Array) -> Result<Outcome, BackendError> {
+        self.report()?;
         let mut end = match self.workload.stop {
             Stop::Runtime(_) => self.window.end,
             Stop::Size(_) => self.last,
@@ -487,22 +551,21 @@ impl<'a> Load<'a> {
             }
         }
         if self.workload.end_fsync && self.pages.is_some() {
-            end = self.drain(end)?;
+            end = self.drain(end, array)?;
         }
         self.recorder.finish_at(end);
         let elapsed = end - self.window.begin;
         Ok(Outcome {
             cpu: self.cpu.finish(elapsed),
-            recorded: self.recorder.finish(self.array.names()),
+            recorded: self.recorder.finish(array.names()),
             unfinished,
             resynced: self.resync.as_ref().map(Resync::moved),
-            array: self.array,
             end,
         })
     }
 
     /// fsync: writes back what is dirty and says when that is done.
-    fn drain(&mut self, end: Instant) -> Result<Instant, BackendError> {
+    fn drain(&mut self, end: Instant, array: &mut Array) -> Result<Instant, BackendError> {
         let own = self.slots.len() as u32;
         self.recorder.extend();
         if let Some(pages) = &mut self.pages {
@@ -514,12 +577,16 @@ impl<'a> Load<'a> {
             if pages.is_clean() {
                 break;
             }
-            let (next, due) = (self.queue.peek(), self.array.due());
+            let (next, due) = (self.queue.peek(), array.due());
             let Some((now, slot)) = next.filter(|(at, _)| *at <= due) else {
                 if due == Instant::NEVER {
                     break;
                 }
-                self.write_stripes(due)?;
+                let mut done = Vec::new();
+                self.write_stripes(due, array, &mut done)?;
+                for (slot, end) in done {
+                    self.gathered(slot, end, array);
+                }
                 continue;
             };
             if slot < own || slot == own + pages.writers() {
@@ -528,7 +595,7 @@ impl<'a> Load<'a> {
             }
             pages.written_back(slot);
             last = last.max(now);
-            match pages.write_back(slot, now.max(end), &mut self.array, &mut self.recorder)? {
+            match pages.write_back(slot, now.max(end), array, &mut self.recorder)? {
                 Some(at) => self.queue.replace(at, slot),
                 None => self.queue.pop(),
             }

@@ -65,6 +65,8 @@ pub(super) struct Pages {
     idle: Vec<u32>,
     /// First writeback slot, and how many.
     writers: (u32, u32),
+    /// What the array calls slot 0.
+    first_slot: u32,
     /// By writeback slot: what is under way.
     under_way: Vec<Bytes>,
     draining: bool,
@@ -129,14 +131,16 @@ impl Pages {
             blocked: VecDeque::new(),
             idle: Vec::new(),
             writers: (0, 0),
+            first_slot: 0,
             under_way: Vec::new(),
             draining: false,
         }))
     }
 
-    /// With writeback slots `first` to `first + count - 1`.
-    pub(super) fn with_writers(mut self, first: u32, count: u32) -> Self {
+    /// With writeback slots `first` to `first + count - 1`; the array calls slot 0 `first_slot`.
+    pub(super) fn with_writers(mut self, first: u32, count: u32, first_slot: u32) -> Self {
         self.writers = (first, count);
+        self.first_slot = first_slot;
         self.idle = (first..first + count).rev().collect();
         self.under_way = vec![Bytes(0); count as usize];
         self
@@ -262,7 +266,9 @@ impl Pages {
             return Ok(None);
         };
         let piece = to_boundary(self.piece, *offset).min(*length);
-        let request = Request { op: OpKind::Write, offset: *offset, length: piece, slot, client: 0 };
+        let as_known = self.first_slot + slot;
+        let request =
+            Request { op: OpKind::Write, offset: *offset, length: piece, slot: as_known, client: 0 };
         *offset += piece;
         *length -= piece;
         if *length == Bytes(0) {

@@ -34,6 +34,14 @@ pub fn check(experiment: &Experiment) -> Result<(), BackendError> {
             ),
         });
     }
+    let drained = |load: &&Workload| load.group.is_some() && load.end_fsync && !load.direct;
+    if let Some(workload) = experiment.loads().find(drained) {
+        return Err(BackendError::Other(format!(
+            "workload {}: the simulator has no model of an fsync at the end of a job (`end_fsync`) beside which others go on; remove it, \
+             write `direct = true`, or run it on real volumes (`--on files`)",
+            workload.name
+        )));
+    }
     let cached = experiment.loads().find(|workload| !workload.direct);
     match (cached, experiment.environment.host.memory) {
         (Some(workload), None) => Err(no_memory(workload)),

@@ -1,7 +1,7 @@
 //! A whole session in virtual time, as `ebb run --on sim` runs it: for studies, labelled cases and tests.
 
-use super::{SimBackend, simulate};
-use ebbtide_model::backend::{Backend, BackendError, BackendKind, Control};
+use super::{SimBackend, simulate_together};
+use ebbtide_model::backend::{Backend, BackendError, BackendKind, Control, TrialRun};
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::schedule::{Referee, Schedule};
 use ebbtide_model::session::{Outcome, Session, SessionMeta, TrialRecord};
@@ -41,15 +41,18 @@ pub fn session(
     let schedule = Schedule::new(experiment, seed);
     for round in 0.. {
         let first = u32::try_from(session.trials.len()).unwrap_or(u32::MAX);
-        for trial in schedule.round_of(round, first, |design| referee.runs(design)) {
-            let parts =
-                experiment.designs.get(trial.design).zip(experiment.load(trial.design, trial.workload));
-            let Some((design, workload)) = parts else { continue };
-            let outcome = match simulate(experiment, seed, design, workload, &trial, &control) {
-                Ok(samples) => Outcome::Samples(Box::new(samples)),
-                Err(error) => Outcome::Failed(error.to_string()),
+        let trials = schedule.round_of(round, first, |design| referee.runs(design));
+        let runs = trials.iter().filter_map(|trial| {
+            let design = experiment.designs.get(trial.design)?;
+            Some(TrialRun { design, workload: experiment.load(trial.design, trial.workload)?, trial })
+        });
+        for batch in runs.collect::<Vec<_>>().chunk_by(TrialRun::runs_beside) {
+            let outcomes = match simulate_together(experiment, seed, batch, &control) {
+                Ok(ran) => ran.into_iter().map(|samples| Outcome::Samples(Box::new(samples))).collect(),
+                Err(error) => vec![Outcome::Failed(error.to_string()); batch.len()],
             };
-            session.trials.push(TrialRecord { trial, outcome });
+            let records = batch.iter().zip(outcomes);
+            session.trials.extend(records.map(|(run, outcome)| TrialRecord { trial: *run.trial, outcome }));
         }
         let elapsed = virtual_time(&session.trials);
         if let Some(ending) = referee.after(experiment, &session.trials, round + 1, elapsed) {

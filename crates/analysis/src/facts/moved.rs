@@ -222,10 +222,13 @@ fn add_job(trial: &TrialSamples, workload: &Workload, other: &TrialSamples, sum:
     if together == 0 || shared == 0 {
         return;
     }
+    sum.names.push(workload.name.clone());
+    if other.members.iter().any(is_counted_by_the_kernel) {
+        return;
+    }
     let part = together as f64 / trial.elapsed.0 as f64 * shared as f64 / own.len() as f64;
     let of = |whole: f64| (whole * part).round() as u64;
     let beside = beside(trial, workload);
-    sum.names.push(workload.name.clone());
     sum.least += moved.due.map(|due| of(due.least));
     sum.most +=
         PerOp { read: of(moved.due.read.most + beside.read), write: of(moved.due.write.most + beside.write) };
@@ -234,6 +237,12 @@ fn add_job(trial: &TrialSamples, workload: &Workload, other: &TrialSamples, sum:
         sum += more.map(of);
         sum
     });
+}
+
+/// Whether what `member` did is known from its disk's counters alone: then all jobs on it are in it.
+fn is_counted_by_the_kernel(member: &MemberSamples) -> bool {
+    let ops = &member.ops;
+    members::totals(member).ops > 0 && ops.read.latency.is_empty() && ops.write.latency.is_empty()
 }
 
 /// Share of the requests that somebody else made.

@@ -5,6 +5,7 @@ use super::target::{self, Resolved, Wanted, Words};
 use crate::error::CliError;
 use crate::experiment_file;
 use ebbtide_engine::files::{Fill, Options};
+use ebbtide_experiment::FileJob as ExperimentJob;
 use ebbtide_formats::fio::jobfile::{self, FileJob, JobFile, JobFileContext, Place, Target};
 use ebbtide_model::layout::{ArrayKind, LayoutNode};
 use ebbtide_model::shown::{Shown, one_line};
@@ -166,6 +167,31 @@ pub fn spec(
         },
     };
     Ok(FromFile { spec, global, verified })
+}
+
+/// The jobs of the job file at `path` as those of an experiment, whose designs take the place of the files that it names; `beside` it stand
+/// options for jobs that do not have them themselves.
+///
+/// # Errors
+/// Everything that is wrong with it, with its line.
+pub fn jobs(path: &Path, beside: &[(String, String)]) -> Result<Vec<ExperimentJob>, Vec<String>> {
+    let shown = path.shown().to_string();
+    let text = experiment_file::read(path)
+        .map_err(|what| vec![format!("the job file `{shown}` cannot be read: it {what}")])?;
+    let around = FioContext { directory: path.parent().unwrap_or(Path::new("")).to_owned(), base: None };
+    let file = jobfile::parse(&text, &shown, beside, &around)
+        .map_err(|errors| errors.0.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+    if let Some(job) = file.jobs.iter().find(|job| job.verified) {
+        let what = "a run that is verified has a ledger and is no measurement: remove it, or say `ebb bench` with the file";
+        return Err(vec![format!("{}: verify: {what}", job.place)]);
+    }
+    let job = |job: FileJob| ExperimentJob {
+        name: job.name,
+        place: job.place.to_string(),
+        group: job.group,
+        workload: job.workload,
+    };
+    Ok(file.jobs.into_iter().map(job).collect())
 }
 
 /// Errors as one: where all are wrong usage, all of them.

@@ -138,6 +138,8 @@ impl SessionListener for Progress {
         });
         let again = if trial.role == Role::ControlAgain { " again" } else { "" };
         let (design, workload) = names(experiment, trial);
+        let group = experiment.workloads.get(trial.workload).and_then(|workload| workload.group.as_deref());
+        let workload = group.unwrap_or(workload);
         let activity = Activity::Trial {
             what: format!("{design}{again}, {workload}"),
             number: trial.index + 1,

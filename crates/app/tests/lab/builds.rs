@@ -31,6 +31,15 @@ trials_min = 2
 trials_max = 2
 "#;
 
+/// Puts an mdadm in `counted` that writes down which arrays it creates.
+const COUNTED: &str = r#"mkdir -p counted .local/state/ebbtide/journals; modprobe raid0
+cat >counted/mdadm <<'E'
+#!/bin/bash
+[ "$1" = --create ] && echo "$@" >>/root/created
+exec "$(PATH=${PATH#*:} command -v mdadm)" "$@"
+E
+chmod +x counted/mdadm"#;
+
 /// Boundaries after which the first trial on a build has ended: of what is shared, of what is the trial's own, and of putting that back.
 fn of_the_first_trial(plan: &Value) -> usize {
     let steps = plan["builds"][0]["steps"].as_array().unwrap();
@@ -42,14 +51,7 @@ fn of_the_first_trial(plan: &Value) -> usize {
 #[test]
 fn a_build_of_a_round_serves_its_designs_and_a_kill_between_them_is_cleaned_up() {
     let mut guest = guest("builds", &["a", "b"].map(|name| (name.to_owned(), 300 * MIB)));
-    let before = tell(
-        &mut guest,
-        &format!(
-            "cat >e.toml <<'E'\n{EXPERIMENT}E\nmkdir -p counted .local/state/ebbtide/journals; modprobe raid0\n\
-             cat >counted/mdadm <<'E'\n#!/bin/bash\n[ \"$1\" = --create ] && echo \"$@\" >>/root/created\n\
-             exec \"$(PATH=${{PATH#*:}} command -v mdadm)\" \"$@\"\nE\nchmod +x counted/mdadm; state"
-        ),
-    );
+    let before = tell(&mut guest, &format!("cat >e.toml <<'E'\n{EXPERIMENT}E\n{COUNTED}; state"));
     let run = "ebb run e.toml --on kernel --destroy --seed 1";
     let plan = tell(&mut guest, &format!("{run} --dry-run --json"));
     let plan: Value = serde_json::from_str(&plan).unwrap();
@@ -78,4 +80,27 @@ fn a_build_of_a_round_serves_its_designs_and_a_kill_between_them_is_cleaned_up()
         let after = tell(&mut guest, "rm created; state");
         unchanged(&before, &after, &format!("killed at boundary {boundary}, then\n{cleaned}"));
     }
+}
+
+/// Each has a file of its own in the file system, and all of them one build a time.
+#[test]
+fn jobs_that_run_at_the_same_time_have_one_build() {
+    let mut guest = guest("jobs", &["a", "b"].map(|name| (name.to_owned(), 300 * MIB)));
+    let (before, _) = EXPERIMENT.split_once("[sweep]").unwrap();
+    let jobs = "[workloads.oltp]\nruntime = \"300ms\"\n[workloads.oltp.jobs.data]\nrw = \"randread\"\nspan = \"8MiB\"\n\
+                [workloads.oltp.jobs.log]\nrw = \"write\"\nfdatasync = 1\noffset = \"8MiB\"\nspan = \"1MiB\"\n\
+                [answer]\nlevel = 0.5\ntrials_min = 2\ntrials_max = 2\n";
+    let state = tell(&mut guest, &format!("cat >e.toml <<'E'\n{before}{jobs}E\n{COUNTED}; state"));
+    let run =
+        "PATH=/root/counted:$PATH ebb run e.toml --on kernel --destroy --seed 1 --json 2>err || [ $? = 3 ]";
+    let report: Value = serde_json::from_str(&script(&mut guest, run).unwrap()).unwrap();
+    let session = &report["session"];
+    assert_eq!((&session["trials"], &session["trials_failed"]), (&8.into(), &0.into()), "{report:#}");
+    for job in ["oltp.data", "oltp.log"] {
+        let of_job = |r: &&Value| r["workload"] == job && r["metric"] == "iops";
+        let result = report["results"].as_array().unwrap().iter().find(of_job).unwrap();
+        assert!(result["median"].as_f64() > Some(0.0), "{result:#}");
+    }
+    assert_eq!(tell(&mut guest, "wc -l <created").trim(), "4", "in two rounds, on the control twice");
+    unchanged(&state, &tell(&mut guest, "rm created err; state"), "after the run");
 }

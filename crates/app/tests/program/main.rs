@@ -21,6 +21,7 @@ mod export;
 mod failures;
 mod hosts;
 mod import;
+mod jobs;
 mod kernel;
 mod lab_usage;
 mod limit;

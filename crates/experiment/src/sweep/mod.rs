@@ -343,8 +343,9 @@ impl<'r> Combined<'r> {
             return (workloads.len() == 1 && self.raw.workload.is_none()).then_some(0);
         };
         let found = names.iter().position(|known| known == name);
-        // One that is written but wrong has been reported.
-        if found.is_none() && !written.iter().any(|entry| entry.name == *name) {
+        // One that is written but wrong has been reported; what is right may stand for several, with names of their own.
+        let reported = !problems.is_empty();
+        if found.is_none() && !(reported && written.iter().any(|entry| entry.name == *name)) {
             let mistake = Mistake::UnknownName { what: "workload", name: name.clone() };
             problems.report(span, mistake, choose(name, &names));
         }
@@ -412,8 +413,11 @@ impl<'r> Combined<'r> {
         let table =
             value_at(file, "workloads").and_then(|workloads| workloads.get_ref().get(base.name.as_str()));
         let (Some(entry), Some(table)) = (written, table) else {
-            let what = format!("workload `{}` is made by a profile, whose fields cannot vary", base.name);
-            let remedy = "write the workload out, with `rw` instead of `profile`";
+            let (what, remedy) = match &base.group {
+                None => ("is made by a profile", "write the workload out, with `rw` instead of `profile`"),
+                Some(_) => ("is one of several jobs", "make it a workload of its own, without `jobs`"),
+            };
+            let what = format!("workload `{}` {what}, whose fields cannot vary", base.name);
             problems.report(&of_workload.span, Mistake::Sweep(what), remedy);
             return None;
         };

@@ -28,6 +28,8 @@ pub enum Order {
     },
     /// Run this trial, with this workload: its own, or another in its place.
     Trial(Trial, Box<Workload>),
+    /// Run these trials of one design at the same time, each with this workload.
+    Batch(Vec<(Trial, Workload)>),
     /// Have the design of this trial stand, for this workload and others like it.
     Hold(Trial, Box<Workload>),
     /// Let go of the design that stands.
@@ -75,6 +77,8 @@ pub enum Word {
     Prepared(Result<Inventory, BackendError>),
     /// What came of [`Order::Trial`] or [`Order::Together`].
     Ran(Result<Box<TrialSamples>, BackendError>),
+    /// What came of each trial of [`Order::Batch`].
+    RanBatch(Vec<Result<Box<TrialSamples>, BackendError>>),
     /// What came of [`Order::Hold`] or [`Order::Release`].
     Held(Result<(), BackendError>),
     /// What time it is.

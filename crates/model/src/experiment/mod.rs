@@ -3,11 +3,13 @@
 
 mod environment;
 mod feasible;
+mod groups;
 mod members;
 mod most;
 
 pub use environment::{Environment, Host, Resync};
 pub use feasible::{least_rounds, least_trials};
+pub use groups::unfair;
 
 use crate::catalog::Ordered;
 use crate::layout::LayoutNode;
@@ -20,6 +22,7 @@ use crate::volume::{LinkShape, Shape};
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// A validated experiment: every name is resolved, every geometry possible.
@@ -268,11 +271,15 @@ impl Experiment {
             .try_fold(Nanos(0), |sum, design| Some(sum.plus(self.time_on(design)?)))
     }
 
-    /// Time of one trial of every workload on `design`, by index: warm-up, measurement and rest; nothing when a workload ends by
-    /// size.
+    /// Time of one trial of every workload on `design`, by index: warm-up, measurement and rest, once for those that run at the same
+    /// time; nothing when a workload ends by size.
     pub fn time_on(&self, design: usize) -> Option<Nanos> {
-        let loads = (0..self.workloads.len()).filter_map(|workload| self.load(design, workload));
-        loads.into_iter().try_fold(Nanos(0), |sum, load| Some(sum.plus(load.time()?).plus(self.answer.rest)))
+        let longest = |group: Range<usize>| {
+            let mut loads = group.filter_map(|workload| self.load(design, workload));
+            loads.try_fold(Nanos(0), |most, load| Some(most.max(load.time()?)))
+        };
+        let mut groups = self.groups().into_iter();
+        groups.try_fold(Nanos(0), |sum, group| Some(sum.plus(longest(group)?).plus(self.answer.rest)))
     }
 
     /// What is estimated and compared: of each workload what suits it, where nothing is asked for.

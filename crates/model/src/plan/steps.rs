@@ -10,6 +10,7 @@ use crate::units::{Bytes, Nanos, format_count, format_waiting};
 use crate::workload::Mix;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// What takes time after the last trial.
@@ -28,6 +29,9 @@ pub struct RunPlan {
     pub designs: Vec<String>,
     /// Workload names, for reading the trials.
     pub workloads: Vec<String>,
+    /// Workloads by index that run at the same time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub together: Vec<Range<usize>>,
     /// What varies and what it costs, where the designs are those of a sweep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sweep: Option<SweepPlan>,
@@ -183,6 +187,7 @@ impl RunPlan {
             seed,
             designs: experiment.designs.iter().map(|d| d.name.clone()).collect(),
             workloads: experiment.workloads.iter().map(|w| w.name.clone()).collect(),
+            together: experiment.groups().into_iter().filter(|group| group.len() > 1).collect(),
             sweep: SweepPlan::of(experiment),
             steps,
             metrics: experiment.metrics(),
@@ -257,11 +262,13 @@ impl RunPlan {
         let mut text = String::new();
         for (number, trials) in (1..).zip(&rounds).filter(|_| all) {
             text += &format!("round {number}:\n");
-            for trial in *trials {
+            for batch in trials.chunk_by(|one, next| self.run_together(one, next)) {
+                let trial = batch[0];
                 let design = Self::name_of(&self.designs, trial.design);
-                let workload = Self::name_of(&self.workloads, trial.workload);
+                let workloads = batch.iter().map(|trial| Self::name_of(&self.workloads, trial.workload));
+                let workloads = workloads.collect::<Vec<_>>().join(" and ");
                 let again = if trial.role == Role::ControlAgain { " (again, A/A)" } else { "" };
-                text += &format!("      {design} under {workload}{again}\n");
+                text += &format!("      {design} under {workloads}{again}\n");
             }
         }
         if let Some(first) = rounds.first().filter(|_| !all) {
@@ -302,6 +309,12 @@ impl RunPlan {
         text
     }
 
+    /// Whether two trials that follow one another in a round run at the same time.
+    fn run_together(&self, one: &Trial, next: &Trial) -> bool {
+        let together = |group: &Range<usize>| group.contains(&one.workload) && group.contains(&next.workload);
+        (one.design, one.role) == (next.design, next.role) && self.together.iter().any(together)
+    }
+
     /// The first `count` rounds in a line, by the trials of one of them.
     fn summary(&self, count: usize, trials: &[Trial]) -> String {
         let rounds = match count {
@@ -323,8 +336,17 @@ impl RunPlan {
             false if self.sweep.is_some() => ", and the control once more (A/A)".to_owned(),
             false => format!(", and {} once more (A/A)", again.into_iter().collect::<Vec<_>>().join(", ")),
         };
+        let groups = self
+            .together
+            .iter()
+            .map(|group| self.workloads.get(group.clone()).unwrap_or_default().join(" and "))
+            .collect::<Vec<_>>();
+        let together = match groups.is_empty() {
+            true => String::new(),
+            false => format!("; at the same time run {}", groups.join("; ")),
+        };
         format!(
-            "{rounds}: {}, {} under {}{again}\n",
+            "{rounds}: {}, {} under {}{again}{together}\n",
             format_count(trials.len() as u64, "trial"),
             of(&self.designs, "design"),
             of(&self.workloads, "workload")

@@ -64,27 +64,20 @@ impl Course {
         }
     }
 
-    /// All jobs in their order, as steps of which none depends on what another showed: a ladder goes up to an iodepth of
+    /// All jobs in their order, those together that run at the same time, as steps of which none depends on what another showed: a ladder goes up to an iodepth of
     /// 256, working sets up to the whole, each once: the rounds of an experiment are passes enough.
     ///
     /// # Errors
     /// Why the jobs of this course cannot stand each for itself.
-    pub fn fixed(&self) -> Result<Vec<Step>, &'static str> {
+    pub fn fixed(&self) -> Result<Vec<Vec<Step>>, &'static str> {
         match self {
-            Course::Seek(seek) => return Ok(seek.sets()),
+            Course::Seek(seek) => return Ok(seek.sets().into_iter().map(|set| vec![set]).collect()),
             Course::Snia { .. } => return Err("its rounds go on until they are steady, in a fixed order"),
             Course::List(_) | Course::Ladder { .. } => {}
         }
-        let mut steps = Vec::new();
-        for given in 0.. {
-            let deepest = matches!(self, Course::Ladder { .. }) && 1u32 << given.min(31) > FIXED_DEPTH_MAX;
-            match self.group(given).filter(|_| !deepest).as_deref() {
-                None => break,
-                Some([step]) => steps.push(step.clone()),
-                Some(_) => return Err("two of its jobs run at the same time, and a trial is one workload"),
-            }
-        }
-        Ok(steps)
+        let deepest =
+            |given: usize| matches!(self, Course::Ladder { .. }) && 1u32 << given.min(31) > FIXED_DEPTH_MAX;
+        Ok((0..).map_while(|given| self.group(given).filter(|_| !deepest(given))).collect())
     }
 
     /// The groups of jobs that it may have at most, where nothing that a job shows ends it before.

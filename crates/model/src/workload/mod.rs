@@ -108,6 +108,9 @@ pub enum IoEngine {
 pub struct Workload {
     /// Name, unique in its experiment.
     pub name: String,
+    /// Workloads that follow one another with one of these run at the same time ([`Experiment::groups`](crate::experiment::Experiment)).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// Order in which offsets are visited.
     pub access: Access,
     /// What is done at each offset.
@@ -269,6 +272,7 @@ impl Workload {
     pub fn new(name: impl Into<String>, access: Access, mix: Mix, stop: Stop) -> Workload {
         Workload {
             name: name.into(),
+            group: None,
             access,
             mix,
             bs: Bytes(4096),

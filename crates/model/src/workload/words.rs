@@ -113,6 +113,7 @@ impl Workload {
             given(engine.huge_pages, "huge pages"),
             engine.nice.map(|nice| format!("nice {nice}")),
             (!engine.cpus_allowed.is_empty()).then(|| format!("CPUs {}", cpus())),
+            self.group.as_ref().map(|group| format!("beside the other jobs of {group}")),
         ]
         .into_iter()
         .flatten()
@@ -142,10 +143,11 @@ mod tests {
         };
         told.details.fsync_every = Some(1);
         told.engine.cpus_allowed = vec![1, 3];
+        told.group = Some("oltp".to_owned());
         assert_eq!(
             told.in_words(),
             "random mix with 70% reads, bs 4KiB, iodepth 4, 2 jobs, 100 IOPS at a fixed pace, until 1MiB are moved, \
-             through the page cache, fsync after 1 write, CPUs 1,3, pread and pwrite"
+             through the page cache, fsync after 1 write, CPUs 1,3, beside the other jobs of oltp, pread and pwrite"
         );
     }
 }

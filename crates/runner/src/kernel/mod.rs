@@ -21,14 +21,16 @@ use ebbtide_engine::files::{FilesBackend, Options, Surroundings};
 use ebbtide_host::build::{BuildError, Builder};
 use ebbtide_host::observe::as_built;
 use ebbtide_host::sys::Sys;
-use ebbtide_model::backend::{Backend, BackendError, BackendKind, Control, Inventory};
+use ebbtide_model::backend::{
+    Backend, BackendError, BackendKind, Control, Inventory, TrialFailure, TrialRun, alone,
+};
 use ebbtide_model::experiment::{Design, Experiment};
 use ebbtide_model::plan::build::{Build, BuildStep};
 use ebbtide_model::samples::{Observation, TrialSamples};
 use ebbtide_model::schedule::Trial;
 use ebbtide_model::workload::{Program, Workload};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use telling::Telling;
 
 type Result<T> = std::result::Result<T, BackendError>;
@@ -244,30 +246,40 @@ impl Kernel {
         self.experiment.clone().ok_or_else(|| other("the volumes were not prepared"))
     }
 
-    /// Has `design` stand, runs `workload` on it, and puts back what is not to stay.
+    /// Has the design of `runs`, which is one, stand, runs them on it at the same time, and puts back what is not to stay.
     fn run_built(
         &mut self,
         experiment: &Experiment,
-        design: &Design,
-        workload: &Workload,
-        trial: &Trial,
+        runs: &[TrialRun<'_>],
         control: &Control,
-    ) -> Result<TrialSamples> {
+    ) -> Result<trial::Ran> {
+        let Some(TrialRun { design, workload, trial }) = runs.first() else { return Ok(Vec::new()) };
         if let Some(directory) = &design.stack.directory {
-            return self.run_in(directory, experiment, (design, workload), trial, control);
+            return self.run_in(directory, experiment, runs, control);
         }
         let Ready { build, mark } = self.stand(experiment, design, trial, control)?;
         halt::built();
         let seen = look_at(&build);
         let ran = match &workload.program {
-            Some(program) => self.run_program(&build, program, trial, control),
-            None => trial::run(&build, workload, trial, &self.options, &self.surroundings, control),
+            // A program has no jobs beside it.
+            Some(program) => self.run_program(&build, program, trial, control).map(|ran| vec![Ok(ran)]),
+            None => trial::run(&build, runs, &self.options, &self.surroundings, control),
         };
-        let undone = self.leave(mark, ran.is_err());
-        let mut samples = ran.map_err(|error| and_then(error, undone.clone()))?;
-        samples.observed = Some(Box::new(seen));
-        undone.map_err(|left| other(format!("measured, but {} was not taken apart: {left}", design.name)))?;
-        Ok(samples)
+        let failed = ran.as_ref().map_or(true, |ran| ran.iter().any(std::result::Result::is_err));
+        let undone = self.leave(mark, failed);
+        let mut ran = ran.map_err(|error| and_then(error, undone.clone()))?;
+        for result in &mut ran {
+            match result {
+                Ok(samples) => samples.observed = Some(Box::new(seen.clone())),
+                Err(failure) => failure.error = and_then(failure.error.clone(), undone.clone()),
+            }
+        }
+        if !failed {
+            undone.map_err(|left| {
+                other(format!("measured, but {} was not taken apart: {left}", design.name))
+            })?;
+        }
+        Ok(ran)
     }
 
     /// Runs a program on what `build` made; what it makes there is undone with the rest.
@@ -284,24 +296,31 @@ impl Kernel {
         Laid::new(site, program, trial, &mut self.builder, control)?.trial(trial, control)
     }
 
-    /// Runs `workload` in a directory that stands.
+    /// Runs `runs` in a directory that stands.
     fn run_in(
         &mut self,
         directory: &Path,
         experiment: &Experiment,
-        (design, workload): (&Design, &Workload),
-        trial: &Trial,
+        runs: &[TrialRun<'_>],
         control: &Control,
-    ) -> Result<TrialSamples> {
-        let samples = match &workload.program {
-            Some(program) => self.programs.trial(directory, program, trial, control)?,
-            None => {
+    ) -> Result<trial::Ran> {
+        let mut ran = match runs {
+            [TrialRun { workload: Workload { program: Some(program), .. }, trial, .. }] => {
+                vec![Ok(self.programs.trial(directory, program, trial, control)?)]
+            }
+            runs => {
                 let own = self.programs.own(directory, control)?;
-                let (build, workload) = standing(experiment, design, workload, own)?;
-                trial::run(&build, &workload, trial, &self.options, &self.surroundings, control)?
+                let built = runs.iter().map(|run| standing(experiment, run.design, run.workload, &own));
+                let built: Vec<(Build, Workload)> = built.collect::<Result<_>>()?;
+                let Some((build, _)) = built.first() else { return Ok(Vec::new()) };
+                let runs = runs.iter().zip(&built).map(|(run, (_, workload))| TrialRun { workload, ..*run });
+                trial::run(build, &runs.collect::<Vec<_>>(), &self.options, &self.surroundings, control)?
             }
         };
-        Ok(TrialSamples { observed: Some(Box::default()), ..samples })
+        for samples in ran.iter_mut().flatten() {
+            samples.observed = Some(Box::default());
+        }
+        Ok(ran)
     }
 
     fn put_back(&mut self, keep: bool) -> Result<()> {
@@ -332,10 +351,10 @@ fn standing(
     experiment: &Experiment,
     design: &Design,
     workload: &Workload,
-    own: PathBuf,
+    own: &Path,
 ) -> Result<(Build, Workload)> {
     let build = site::build_at(design, "", 0, &[], &[]).map_err(other)?;
-    let build = Build { mountpoint: Some(own), ..build };
+    let build = Build { mountpoint: Some(own.to_owned()), ..build };
     let volume = design.volumes().first().and_then(|index| experiment.volumes.get(*index));
     let span = workload.span.or_else(|| volume.and_then(|volume| volume.size));
     Ok((build, Workload { span, ..workload.clone() }))
@@ -367,29 +386,48 @@ impl Backend for Kernel {
         trial: &Trial,
         control: &Control,
     ) -> Result<TrialSamples> {
-        let experiment = self.prepared()?;
-        let mut samples = match &mut self.held {
-            Some(held) => {
-                let samples = held.ready.run(workload, trial, control)?;
-                TrialSamples { observed: Some(Box::new(held.seen.clone())), ..samples }
+        alone(self.run_together(&[TrialRun { design, workload, trial }], control))
+    }
+
+    fn run_together(
+        &mut self,
+        runs: &[TrialRun<'_>],
+        control: &Control,
+    ) -> Vec<std::result::Result<TrialSamples, TrialFailure>> {
+        let ran = self.prepared().and_then(|experiment| {
+            let mut ran = match &mut self.held {
+                Some(held) => {
+                    let mut ran = held.ready.run(runs, control);
+                    for samples in ran.iter_mut().flatten() {
+                        samples.observed = Some(Box::new(held.seen.clone()));
+                    }
+                    ran
+                }
+                None => self.run_built(&experiment, runs, control)?,
+            };
+            for (run, result) in runs.iter().zip(&mut ran) {
+                if let Ok(samples) = result {
+                    members::prepare(samples, members_of(run.design, &experiment));
+                }
             }
-            None => self.run_built(&experiment, design, workload, trial, control)?,
-        };
-        members::prepare(&mut samples, members_of(design, &experiment));
-        Ok(samples)
+            Ok(ran)
+        });
+        ran.unwrap_or_else(|error| runs.iter().map(|_| Err(error.clone().into())).collect())
     }
 
     fn hold(&mut self, design: &Design, workload: &Workload, trial: &Trial, control: &Control) -> Result<()> {
         let experiment = self.prepared()?;
         if let Some(directory) = &design.stack.directory {
             let own = self.programs.own(directory, control)?;
-            let (build, workload) = standing(&experiment, design, workload, own)?;
-            let ready = trial::Ready::new(&build, &workload, &self.options, &self.surroundings, control)?;
+            let (build, workload) = standing(&experiment, design, workload, &own)?;
+            let ready =
+                trial::Ready::new(&build, vec![workload], &self.options, &self.surroundings, control)?;
             self.held = Some(Held { ready, mark: self.builder.mark(), seen: Observation::default() });
             return Ok(());
         }
         let Ready { build, mark } = self.stand(&experiment, design, trial, control)?;
-        let ready = trial::Ready::new(&build, workload, &self.options, &self.surroundings, control);
+        let ready =
+            trial::Ready::new(&build, vec![workload.clone()], &self.options, &self.surroundings, control);
         let ready = ready.map_err(|error| and_then(error, self.take_apart()))?;
         self.held = Some(Held { ready, mark, seen: look_at(&build) });
         Ok(())

@@ -1,5 +1,6 @@
 //! A session: runs an experiment on a backend, round by round, and stores each trial when it ends.
 
+mod batches;
 #[cfg(test)]
 mod tests;
 
@@ -197,34 +198,35 @@ fn rounds(
         let mut nothing_ran = true;
         // What is simulated does not touch each other; a search goes from one step to the next.
         let at_once = if simulated && !searches { AT_ONCE } else { 1 };
-        for group in of_round.chunks(at_once) {
+        let runs = of_round.iter().map(|trial| trial::of_experiment(&session.experiment, trial));
+        let runs = match runs.collect::<Result<Vec<_>, _>>() {
+            Ok(runs) => runs,
+            Err(error) => return Ok(Ending::Failed(error.to_string())),
+        };
+        for runs in batches::parts(&runs, at_once) {
             if course.decider.seen() > 0 && !simulated {
                 rest(session.experiment.answer.rest, context);
             }
             if context.stopped() {
                 return Ok(Ending::Interrupted);
             }
-            let runs = group.iter().map(|trial| trial::of_experiment(&session.experiment, trial));
-            let runs = match runs.collect::<Result<Vec<_>, _>>() {
-                Ok(runs) => runs,
-                Err(error) => return Ok(Ending::Failed(error.to_string())),
-            };
-            let so_far = course.decider.standing().point(group[0].design, group[0].workload);
-            let mut begins = || context.watch.trial_begins(session, &group[0], so_far, &context.control);
-            let results = match (runs.as_slice(), DepthSearch::of(runs[0].workload)) {
+            let first = runs[0].trial;
+            let so_far = course.decider.standing().point(first.design, first.workload);
+            let mut begins = || context.watch.trial_begins(session, first, so_far, &context.control);
+            let results = match (runs, DepthSearch::of(runs[0].workload)) {
                 ([run], Some(search)) => {
                     begins();
                     vec![trials.search(run, search)]
                 }
-                _ => trials.run(&runs, begins).results,
+                _ => batches::whole(runs, trials.run(runs, begins).results),
             };
-            for (trial, result) in group.iter().zip(results) {
+            for (run, result) in runs.iter().zip(results) {
                 let outcome = match result {
                     Ok(samples) => Outcome::Samples(Box::new(samples.condensed())),
                     Err(failure) if failure.error == BackendError::Stopped => return Ok(Ending::Interrupted),
                     Err(failure) => Outcome::Failed(failure.error.to_string()),
                 };
-                let record = TrialRecord { trial: *trial, outcome };
+                let record = TrialRecord { trial: *run.trial, outcome };
                 context.keep_in.add_trial(&session.meta.id, &record)?;
                 course.add(&session.experiment, &record);
                 nothing_ran &= matches!(record.outcome, Outcome::Failed(_));

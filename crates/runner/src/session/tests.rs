@@ -1,8 +1,10 @@
 use super::*;
 use crate::store::Packed;
-use crate::ways::{OnLab, OnSim, Way, simulated};
+use crate::surroundings::with_journal_in;
+use crate::ways::{OnFiles, OnLab, OnSim, Way, simulated};
+use ebbtide_engine::files::{FilesBackend, Options};
 use ebbtide_model::backend::{BackendKind, Inventory};
-use ebbtide_model::experiment::Design;
+use ebbtide_model::experiment::{Design, VolumeSource};
 use ebbtide_model::samples::TrialSamples;
 use ebbtide_model::schedule::Trial;
 use ebbtide_model::session::SessionMeta;
@@ -234,4 +236,94 @@ fn a_ladder_is_climbed_on_a_design_that_is_built_once() {
     assert_eq!(seen.len(), 6);
     // The same on the simulator is known without.
     assert!(run_on(&mut simulated(7), Arc::default()).meta.rungs.is_empty());
+}
+
+/// Two jobs beside each other, and a workload after them, on volumes of 1000 operations a second.
+const JOBS: &str = r#"
+[workloads.oltp]
+runtime = "600ms"
+[workloads.oltp.jobs.data]
+rw = "randread"
+iodepth = 8
+[workloads.oltp.jobs.log]
+rw = "write"
+iodepth = 8
+[workloads.after]
+rw = "randread"
+runtime = "100ms"
+"#;
+
+fn with_jobs() -> Session {
+    let text = TEXT.replace("[answer]", &format!("{JOBS}[answer]"));
+    let mut session = session();
+    session.experiment = ebbtide_experiment::parse(&text, "jobs.toml").expect("parses");
+    session
+}
+
+/// The trials of each batch of jobs: data, then log.
+fn pairs(session: &Session) -> Vec<[(&Trial, &TrialSamples); 2]> {
+    fn samples(record: &TrialRecord) -> (&Trial, &TrialSamples) {
+        match &record.outcome {
+            Outcome::Samples(samples) => (&record.trial, samples),
+            Outcome::Failed(why) => panic!("{why}"),
+        }
+    }
+    let of = |workload: usize| session.trials.iter().filter(move |record| record.trial.workload == workload);
+    of(1).zip(of(2)).map(|(data, log)| [samples(data), samples(log)]).collect()
+}
+
+/// What each of the two did, by the other's account, and that both met at the volumes at the same time.
+fn assert_beside(session: &Session) {
+    let pairs = pairs(session);
+    assert!(pairs.len() >= 6, "{}", session.trials.len());
+    for [(trial, data), (beside, log)] in pairs {
+        assert_eq!((trial.index + 1, trial.design, trial.role), (beside.index, beside.design, beside.role));
+        let ops = |samples: &TrialSamples| samples.array.read.count.ops + samples.array.write.count.ops;
+        assert!(ops(data) > 0 && ops(log) > 0);
+        let apart = data.started_unix.0.abs_diff(log.started_unix.0);
+        assert!(apart < data.elapsed.0 / 2, "they began {apart} ns apart");
+    }
+}
+
+#[test]
+fn jobs_of_a_group_run_at_the_same_time_on_real_volumes() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut session = with_jobs();
+    session.experiment.answer.trials_max = 6;
+    for volume in &mut session.experiment.volumes {
+        volume.source = VolumeSource::NewFile { directory: Some(directory.path().to_owned()) };
+    }
+    let options = Options { name: "jobs".to_owned(), ..Options::default() };
+    let mut backend = FilesBackend::new(options, with_journal_in(directory.path(), "jobs"));
+    assert_beside(&run_session(session, OnFiles.facts(), &mut backend, Arc::default()));
+}
+
+#[test]
+fn jobs_of_a_group_meet_in_the_simulator_and_none_is_called_another() {
+    let session = run_session(with_jobs(), OnSim.facts(), &mut simulated(7), Arc::default());
+    assert_beside(&session);
+    for [(_, data), (_, log)] in pairs(&session) {
+        // Two volumes of 1000 operations a second each.
+        let rate = |samples: &TrialSamples| {
+            (samples.array.read.count.ops + samples.array.write.count.ops) as f64
+                / samples.elapsed.as_secs_f64()
+        };
+        assert!(rate(data) + rate(log) < 2100.0);
+        let names = |samples: &TrialSamples| {
+            samples.observed.as_ref().and_then(|seen| seen.jobs_beside.clone()).map(|beside| beside.names)
+        };
+        assert_eq!(names(data), Some(vec!["oltp.log".to_owned()]));
+        assert_eq!(names(log), Some(vec!["oltp.data".to_owned()]));
+    }
+    let alone = session.trials.iter().filter(|record| [0, 3].contains(&record.trial.workload));
+    for record in alone {
+        let Outcome::Samples(samples) = &record.outcome else { panic!("{record:?}") };
+        assert!(samples.observed.as_ref().is_some_and(|seen| seen.jobs_beside.is_none()));
+    }
+    let others = ebbtide_analysis::analyse(&session).results.into_iter().flat_map(|result| result.verdicts);
+    assert!(others.into_iter().all(|verdict| verdict.kind != ebbtide_analysis::VerdictKind::Background));
+    assert_eq!(
+        session.trials,
+        run_session(with_jobs(), OnSim.facts(), &mut SimBackend::new(7), Arc::default()).trials
+    );
 }

@@ -1,6 +1,6 @@
 //! `--hosts`: files and devices of several hosts at once.
 
-use super::{DryRun, Facts, Result, Run, Start, Way, in_user_space, keep_ceiling, refuse_programs};
+use super::{DryRun, Facts, Result, Run, Start, Way, in_user_space, keep_ceiling, refuse, refuse_programs};
 use crate::hosts::{Hosts, HostsError, LaunchError, Launcher};
 use ebbtide_host::{hostinfo, sys::Sys};
 use ebbtide_model::backend::{Backend, BackendKind};
@@ -39,7 +39,14 @@ impl Way for OnHosts {
     fn fit(&self, run: &mut Run) -> Result<()> {
         run.session.experiment.clone_from(&self.placement.experiment);
         refuse_programs(&run.session.experiment, "several hosts do not run together")?;
-        in_user_space(&run.session.experiment)
+        in_user_space(&run.session.experiment)?;
+        let jobs = run.session.experiment.workloads.iter().find_map(|workload| workload.group.as_ref());
+        refuse(jobs.map(|group| {
+            format!(
+                "the jobs of workload {group} run at the same time, which --hosts does not do: hosts begin one workload together; write \
+                 them as workloads of their own, or leave out --hosts"
+            )
+        }))
     }
 
     /// What room there is on other hosts they say when they are asked.

@@ -1,4 +1,4 @@
-//! `--on sim`: the simulator, on all cores: trials that run at the same time do not touch each other.
+//! `--on sim`: the simulator, on all cores: trials that do not run at the same time do not touch each other.
 
 use super::{Facts, Result, Run, Start, Way, hosts, refuse_directories, refuse_programs};
 use ebbtide_host::{hostinfo, sys::Sys};
@@ -45,14 +45,16 @@ fn on_all_cores(
     runs: &[TrialRun<'_>],
     control: &Control,
 ) -> Vec<Result<TrialSamples, TrialFailure>> {
-    let slots: Vec<_> = runs.iter().map(|run| (run, OnceLock::new())).collect();
+    let batches: Vec<&[TrialRun<'_>]> = runs.chunk_by(TrialRun::runs_beside).collect();
+    let slots: Vec<_> = batches.into_iter().map(|batch| (batch, OnceLock::new())).collect();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);
     let work = || {
-        while let Some((run, ran)) = slots.get(next.fetch_add(1, Ordering::Relaxed)) {
-            ran.get_or_init(|| sim.run(run, control));
+        while let Some((batch, ran)) = slots.get(next.fetch_add(1, Ordering::Relaxed)) {
+            ran.get_or_init(|| sim.run(batch, control));
         }
     };
-    std::thread::scope(|scope| (0..cores.min(runs.len())).for_each(|_| drop(scope.spawn(work))));
-    slots.into_iter().map(|(_, ran)| Ok(ran.into_inner().ok_or_else(TrialFailure::not_run)??)).collect()
+    std::thread::scope(|scope| (0..cores.min(slots.len())).for_each(|_| drop(scope.spawn(work))));
+    let not_run = |batch: &[TrialRun<'_>]| batch.iter().map(|_| Err(TrialFailure::not_run())).collect();
+    slots.into_iter().flat_map(|(batch, ran)| ran.into_inner().unwrap_or_else(|| not_run(batch))).collect()
 }

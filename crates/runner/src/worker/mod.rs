@@ -14,7 +14,7 @@ use ebbtide_engine::Clock;
 use ebbtide_engine::files::{FilesBackend, Fill, Options};
 use ebbtide_host::{hostinfo, sys::Sys};
 use ebbtide_lab::backend::talk::{Order, Word, line};
-use ebbtide_model::backend::{Backend, BackendError, Control, Inventory, TrialRun};
+use ebbtide_model::backend::{Backend, BackendError, Control, Inventory, TrialFailure, TrialRun};
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::samples::TrialSamples;
 use ebbtide_model::schedule::Trial;
@@ -117,6 +117,13 @@ fn obey(
             (Order::Trial(trial, workload), Some(work)) => {
                 Word::Ran(work.run(&trial, &workload, control).map(Box::new))
             }
+            (Order::Batch(batch), work) => {
+                let ran = match work {
+                    Some(work) => work.run_batch(&batch, control),
+                    None => batch.iter().map(|_| Err(unprepared())).collect(),
+                };
+                Word::RanBatch(ran.into_iter().map(|ran| ran.map(Box::new)).collect())
+            }
             (Order::Together(trial, workload), Some(work)) => {
                 control.gate.set(gate.clone());
                 let ran = work.run(&trial, &workload, control);
@@ -187,9 +194,27 @@ impl Work {
         workload: &Workload,
         control: &Control,
     ) -> Result<TrialSamples, BackendError> {
+        let ran = self.run_batch(&[(*trial, workload.clone())], control).pop();
+        ran.unwrap_or_else(|| Err(TrialFailure::not_run().error))
+    }
+
+    /// Runs trials of one design at the same time, each with its workload; what came of each.
+    fn run_batch(
+        &mut self,
+        batch: &[(Trial, Workload)],
+        control: &Control,
+    ) -> Vec<Result<TrialSamples, BackendError>> {
+        let run =
+            |(trial, workload)| Ok(TrialRun { workload, ..trial::of_experiment(&self.experiment, trial)? });
+        let runs: Result<Vec<TrialRun<'_>>, BackendError> =
+            batch.iter().map(|(trial, workload)| run((trial, workload))).collect();
+        let runs = match runs {
+            Ok(runs) => runs,
+            Err(error) => return batch.iter().map(|_| Err(error.clone())).collect(),
+        };
         let mut trials = Trials { backend: self.backend.as_mut(), observer: Some(&self.observer), control };
-        let run = trial::of_experiment(&self.experiment, trial)?;
-        trials.run_one(TrialRun { workload, ..run })
+        let ran = trials.run(&runs, || {}).results;
+        ran.into_iter().map(|result| result.map_err(|failure| failure.error)).collect()
     }
 }
 

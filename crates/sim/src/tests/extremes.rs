@@ -11,7 +11,8 @@ const LITTLE: Work = Work { free: 1 << 14, most: 1e6 };
 fn try_little(shape: &Shape, workload: &Workload) -> Result<TrialSamples, BackendError> {
     let experiment = experiment(2, stripe(), shape);
     let (design, control) = (&experiment.designs[0], Control::default());
-    simulate_within(LITTLE, &experiment, 1, design, workload, &trial(300), &control)
+    let run = TrialRun { design, workload, trial: &trial(300) };
+    simulate_within(LITTLE, &experiment, 1, &[run], &control).map(|mut ran| ran.remove(0))
 }
 
 fn instant() -> Shape {

@@ -8,6 +8,7 @@ mod leap;
 mod loads;
 mod planted;
 mod properties;
+mod together;
 
 use super::*;
 use ebbtide_model::experiment::{Answer, Environment, Volume, VolumeSource};

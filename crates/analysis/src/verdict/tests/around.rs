@@ -121,6 +121,27 @@ fn jobs_of_one_run_are_not_each_other_s_background() {
     assert!(kinds(&ran(true, 50_000)).contains(&Background));
 }
 
+/// The counters of a kernel's array have the I/O of all jobs on it: nothing comes on top of that.
+#[test]
+fn what_the_kernel_counted_has_all_jobs_in_it() {
+    let told = |by_the_kernel: bool| {
+        let mut jobs = [one_member(), trial(&[("v0", 20_000, 100_000)])];
+        for job in &mut jobs {
+            observed(job, 5 * ASKED, 0, 50_000, 0.95);
+            let ops = &mut job.members[0].ops;
+            if by_the_kernel {
+                (ops.read.latency, ops.write.latency) = Default::default();
+            }
+        }
+        let [one, other] = &mut jobs;
+        tell_jobs_beside(&mut [(&stripe(1).workloads[0], one), (&stripe(1).workloads[0], other)]);
+        let beside = jobs[0].observed.as_ref().and_then(|seen| seen.jobs_beside.clone()).expect("was told");
+        (beside.names.len(), beside.most.read)
+    };
+    assert!(matches!(told(false), (1, 1..)));
+    assert_eq!(told(true), (1, 0));
+}
+
 /// Four bytes of others for each of the trial's, on a full disk, where volumes hold to their shapes all the same.
 #[test]
 fn others_explain_no_more_than_limits_and_latency_leave() {

@@ -81,6 +81,14 @@ const MISTAKES: &[Mistake] = &[
     ),
     ("iops-as-text", &[("", "\n[volumes.vol.shape]\niops = '3k'\n")]),
     ("key-of-another-section", &[("size = '256MiB'", "size = '256MiB'\niops = 3000")]),
+    (
+        "jobs-of-two-lengths",
+        &[(
+            "[workloads.randread]\nrw = 'randread'",
+            "[workloads.oltp]\nbs = '8k'\n[workloads.oltp.jobs.log]\nrw = 'write'\nruntime = '4s'\n[workloads.oltp.jobs.data]\nrw = \
+                 'randread'",
+        )],
+    ),
     ("libaio", &[("iodepth = 32", "iodepth = 32\nioengine = 'libaio'")]),
     ("mdadm-arrangement", &[("layout = 'stripe'", "layout = 'raid10'\narrangement = 'f2'")]),
     ("mdadm-level", &[("layout = 'stripe'", "level = 0")]),

@@ -307,8 +307,7 @@ pub static OPTIONS: &[WorkloadOption] = &[
         ..OPTION
     },
     WorkloadOption {
-        // The part of an array that is used begins at its start, where designs of all sizes have one.
-        name: "offset", absent: &[Experiment], default: same("0"), doc: "Where the used part of the target begins",
+        name: "offset", default: same("0"), doc: "Where the used part of the target begins",
         kind: Kind::Amount { least: Bytes(0), set: |d, offset| d.offset = offset },
         fio: |w| Some(w.details.offset.0).filter(|offset| *offset > 0).map(|offset| offset.to_string()), ..OPTION
     },

@@ -24,6 +24,7 @@ mod list;
 mod locate;
 mod man;
 mod monitor;
+mod output;
 mod plan;
 mod run;
 mod selftest;
@@ -45,6 +46,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use ebbtide_model::shown::{LINE_MOST, excerpt, one_line};
 use ebbtide_runner::worker::Whereabouts;
 pub use globals::Globals;
+use output::Form;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use tracing::level_filters::LevelFilter;
@@ -182,7 +184,27 @@ fn log(globals: &Globals) -> Result<(), CliError> {
     Ok(())
 }
 
+impl Command {
+    /// Its name, and the forms in which it prints. What only some of its uses have is refused there.
+    fn forms(&self) -> (&'static str, &'static [Form]) {
+        const CSV: &[Form] = &[Form::Text, Form::Json, Form::Csv];
+        const TEXT: &[Form] = &[Form::Text];
+        match self {
+            Command::Run(_) => ("`ebb run`", Form::ALL),
+            Command::Bench(_) => ("`ebb bench`", Form::ALL),
+            Command::Show(_) => ("`ebb show`", Form::ALL),
+            Command::Compare(_) => ("`ebb compare`", Form::ALL),
+            Command::Watch(_) => ("`ebb watch`", CSV),
+            Command::Completions(_) => ("`ebb completions`", TEXT),
+            Command::Help(_) => ("`ebb help`", TEXT),
+            _ => ("this command", Form::PLAIN),
+        }
+    }
+}
+
 fn run(command: &Command, globals: &Globals) -> Result<ExitCode, CliError> {
+    let (name, forms) = command.forms();
+    globals.printed.among(name, forms)?;
     match command {
         Command::Run(args) => run::run(args, globals),
         Command::Apply(args) => apply::run(args, globals),

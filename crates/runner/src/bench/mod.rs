@@ -1,4 +1,4 @@
-//! Benchmarks: jobs on volumes, each run once, without rounds and without a store.
+//! Benchmarks: jobs on volumes, each run once, without rounds.
 
 mod jobs;
 mod search;
@@ -23,7 +23,7 @@ use ebbtide_model::experiment::Experiment;
 use ebbtide_model::layout::LayoutNode;
 use ebbtide_model::samples::{ProcessUse, TrialSamples};
 use ebbtide_model::schedule::{Role, Trial};
-use ebbtide_model::session::{Outcome, Rung, Session, SessionMeta, TrialRecord};
+use ebbtide_model::session::{Ending, Outcome, Rung, Session, SessionMeta, TrialRecord};
 use ebbtide_model::units::{Nanos, UnixTime};
 use ebbtide_model::workload::{Regions, Workload};
 use std::cell::OnceCell;
@@ -59,7 +59,7 @@ pub fn run(
         ..SessionMeta::new(id, BackendKind::Files, options.seed, clock::now())
     };
     let mut bench = Bench { meta, experiment, watch, control, ceiling: OnceCell::new(), ladder };
-    let results = bench.run(jobs, next, &mut backend);
+    let results = bench.run(jobs, next, &mut backend).map(|results| bench.with_session(results));
     bench.watch.done();
     // A file that no job has used yet is not what the user asked for.
     if results.as_ref().is_ok_and(|results| results.ended_early.is_none() || !results.done.is_empty()) {
@@ -90,7 +90,7 @@ impl Bench<'_> {
         next: &mut Next<'_>,
         backend: &mut FilesBackend,
     ) -> Result<Results, BackendError> {
-        let mut results = Results { done: Vec::new(), notes: Vec::new(), ended_early: None };
+        let mut results = Results { done: Vec::new(), notes: Vec::new(), ended_early: None, session: None };
         self.watch.preparing(self.experiment.volumes.len(), self.control);
         match backend.prepare(&self.experiment, self.control) {
             Ok(inventory) => self.meta.inventory = inventory,
@@ -127,6 +127,44 @@ impl Bench<'_> {
             }
         }
         Ok(results)
+    }
+
+    /// `results` with the session that they are: a trial for each job, under a workload of its own.
+    fn with_session(&self, mut results: Results) -> Results {
+        let (mut workloads, mut trials, mut rungs) = (Vec::<Workload>::new(), Vec::new(), Vec::new());
+        for (index, done) in results.done.iter().enumerate() {
+            let mut workload = done.job.workload.clone();
+            workload.name.clone_from(&done.job.name);
+            // Names of jobs may be the same; those of workloads tell them apart.
+            if workloads.iter().any(|known| known.name == workload.name) {
+                workload.name = format!("{}-{}", done.job.name, index + 1);
+            }
+            rungs.extend(
+                done.rungs.iter().map(|rung| Rung { workload: workload.name.clone(), ..rung.clone() }),
+            );
+            let outcome = match &done.failed {
+                Some((why, _)) => Outcome::Failed(why.clone()),
+                None => Outcome::Samples(Box::new(done.samples.clone())),
+            };
+            trials.push(TrialRecord { trial: self.trial(index, &done.job), outcome });
+            workloads.push(workload);
+        }
+        let ending = match &results.ended_early {
+            None => Ending::NotReached,
+            Some(Early::Interrupted) => Ending::Interrupted,
+            Some(Early::Failed(why)) => Ending::Failed(why.clone()),
+        };
+        let meta = SessionMeta {
+            backend: BackendKind::Bench,
+            engine_ceiling_iops: self.ceiling.get().copied().flatten(),
+            ended_unix: Some(clock::now()),
+            ending,
+            rungs,
+            ..self.meta.clone()
+        };
+        let experiment = Experiment { workloads, ..self.experiment.clone() };
+        results.session = Some(Session { meta, experiment, experiment_text: String::new(), trials });
+        results
     }
 
     /// Runs `jobs`, the first of which is number `first`, at the same time.

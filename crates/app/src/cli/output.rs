@@ -185,9 +185,9 @@ impl Output {
         }
         match (Kind::of(path), globals.printed.asked()) {
             (Some(kind), _) if kinds.contains(&kind) => Ok(Some((path, kind))),
-            (Some(Kind::Toml), _) => {
-                wrong(format!("only a sweep finds a best design, and this is none; write one of {endings}"))
-            }
+            (Some(Kind::Toml), _) => wrong(format!(
+                "only a sweep finds a best design, and this has no [sweep]; write one of {endings}"
+            )),
             (Some(kind), _) => {
                 wrong(format!("a file .{} is not written here; write one of {endings}", kind.ending()))
             }

@@ -164,11 +164,11 @@ fn what_others_measured() {
             format!("show {id}"),
             format!("show {id} --why"),
             format!("show {id}"),
-            format!("show {id} --csv"),
+            format!("show {id} --format csv"),
         ] {
             let output = home.ebb(&line).output().unwrap();
             assert_eq!(status(&output), 0, "{line}: {output:?}");
-            if !line.contains("--csv") {
+            if !line.contains("--format csv") {
                 printed(&home, &words(&line));
             }
         }

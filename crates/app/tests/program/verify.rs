@@ -46,14 +46,13 @@ fn write(home: &TempDir, layout: &str, count: usize, size: &str) -> (Output, Pat
     );
     fs::write(&experiment, format!("name = \"e\"\n{volumes}{rest}")).expect("writes");
     let ledger = home.path().join("ledger");
-    let output =
-        ebb(home, &["bench", "--design=array", "--rw=write", "--bs=16k", "--size", size, "--destroy"])
-            .args(["--verify", "--iodepth=4", "--file"])
-            .arg(&experiment)
-            .arg("--ledger")
-            .arg(&ledger)
-            .output()
-            .expect("runs");
+    let output = ebb(home, &["bench", "--rw=write", "--bs=16k", "--size", size, "--destroy"])
+        .args(["--verify", "--iodepth=4", "--design"])
+        .arg(format!("{}:array", experiment.display()))
+        .arg("--ledger")
+        .arg(&ledger)
+        .output()
+        .expect("runs");
     (output, ledger, files)
 }
 

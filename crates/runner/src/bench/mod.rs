@@ -132,16 +132,22 @@ impl Bench<'_> {
     /// `results` with the session that they are: a trial for each job, under a workload of its own.
     fn with_session(&self, mut results: Results) -> Results {
         let (mut workloads, mut trials, mut rungs) = (Vec::<Workload>::new(), Vec::new(), Vec::new());
+        let mut experiment = self.experiment.clone();
+        for index in 1..experiment.designs.len() {
+            let (known, rest) = experiment.designs.split_at_mut(index);
+            rest[0].name = apart(&rest[0].name, known.iter().map(|known| &known.name), index);
+        }
         for (index, done) in results.done.iter().enumerate() {
-            let mut workload = done.job.workload.clone();
-            workload.name.clone_from(&done.job.name);
-            // Names of jobs may be the same; those of workloads tell them apart.
-            if workloads.iter().any(|known| known.name == workload.name) {
-                workload.name = format!("{}-{}", done.job.name, index + 1);
-            }
-            rungs.extend(
-                done.rungs.iter().map(|rung| Rung { workload: workload.name.clone(), ..rung.clone() }),
-            );
+            let known = workloads.iter().map(|known| &known.name);
+            let name = apart(&done.job.name, known, index);
+            let workload = Workload { name, ..done.job.workload.clone() };
+            let design = &experiment.designs[done.job.design].name;
+            let named = |rung: &Rung| Rung {
+                design: design.clone(),
+                workload: workload.name.clone(),
+                ..rung.clone()
+            };
+            rungs.extend(done.rungs.iter().map(named));
             let outcome = match &done.failed {
                 Some((why, _)) => Outcome::Failed(why.clone()),
                 None => Outcome::Samples(Box::new(done.samples.clone())),
@@ -162,7 +168,7 @@ impl Bench<'_> {
             rungs,
             ..self.meta.clone()
         };
-        let experiment = Experiment { workloads, ..self.experiment.clone() };
+        experiment.workloads = workloads;
         results.session = Some(Session { meta, experiment, experiment_text: String::new(), trials });
         results
     }
@@ -309,6 +315,11 @@ impl Bench<'_> {
             }
         }
     }
+}
+
+/// `name`, or with the number of place `index` where it is `known`: names tell jobs and designs of a session apart.
+fn apart<'a>(name: &str, mut known: impl Iterator<Item = &'a String>, index: usize) -> String {
+    if known.any(|known| known == name) { format!("{name}-{}", index + 1) } else { name.to_owned() }
 }
 
 /// A volume in words: `/data/f: 1GiB on ext4 (nvme1n1)`, `/dev/md0: 1GiB (stripe of 2, chunk 512KiB, over vdb, vdc)`.

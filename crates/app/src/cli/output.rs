@@ -165,7 +165,7 @@ impl From<Form> for Kind {
 /// Where the result goes beside standard output.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Output {
-    /// Write the result to FILE, as what its ending says: .html, .json, .csv, .md or .txt. What has none, such as a pipe, gets what --format says
+    /// Write the result to FILE as its ending says: .html, .json, .csv, .md, .txt; without one as --format
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }

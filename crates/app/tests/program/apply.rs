@@ -42,7 +42,7 @@ fn what_cannot_be_applied_is_wrong_usage_with_what_to_write() {
         ("apply e.toml --mount data", ["mount point data", "begin it with /"]),
         ("apply e.toml --mount /data --name 0", ["the name `0`", "--name"]),
         ("apply e.toml --mount /data --class other", ["other", "persistent"]),
-        ("apply", ["<FILE>", "Usage"]),
+        ("apply", ["<FILE:DESIGN>", "Usage"]),
     ] {
         refused(&home, line, 2, &wanted);
         refused(&home, &format!("{line} --dry-run"), 2, &wanted);

@@ -111,7 +111,7 @@ fn old_results_stand_beside_new_ones() {
         (format!("compare {new}"), "2 values required"),
         (format!("compare {new} {new}"), "named already"),
         (format!("compare {new} {new}:single"), "named already"),
-        (format!("compare {new}:none {fio}"), "no design `none`; it has: single"),
+        (format!("compare {new}:none {fio}"), "it has no design `none`; it has single"),
         (format!("compare {new} {fio} -w nothing"), "there are: seqread"),
         (format!("compare {new} {fio} --threshold 5"), "such as 5%"),
         (format!("compare {new} {fio} --threshold 100%"), "less than 100%"),

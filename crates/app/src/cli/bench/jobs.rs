@@ -133,10 +133,10 @@ impl Places<'_> {
         let kept = self.output.and_then(|(_, kind)| kind.format(true)).unwrap_or(Format::Text).kept(session);
         let mut report = Report::with(session, &analyse(session), kept);
         report.stored = self.store.is_some();
-        if let Some(store) = &mut self.store {
-            let headline = report.answer.first().cloned().unwrap_or_default();
-            store.add_all([(session, headline)].into_iter()).map_err(CliError::failed)?;
-        }
+        let headline = report.answer.first().cloned().unwrap_or_default();
+        // What was measured is printed, whatever became of the store.
+        let stored = self.store.as_mut().map(|store| store.add_all(std::iter::once((session, headline))));
+        let stored = stored.transpose().map_err(CliError::failed);
         match globals.form() {
             Form::Text => {
                 let (columns, color) = views::stdout_width();
@@ -144,7 +144,7 @@ impl Places<'_> {
             }
             other => views::print_data(&told.rendered(other.into(), &report))?,
         }
-        if self.store.is_some() && !globals.quiet {
+        if matches!(stored, Ok(Some(()))) && !globals.quiet {
             views::say(&format!("ebb: session {}", session.meta.id));
         }
         if let Some((path, kind)) = self.output {
@@ -153,7 +153,7 @@ impl Places<'_> {
                 views::say(&format!("ebb: report written to {}", path.shown()));
             }
         }
-        Ok(())
+        stored.map(drop)
     }
 }
 

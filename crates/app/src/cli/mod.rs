@@ -49,6 +49,7 @@ pub use globals::Globals;
 use output::Form;
 use std::ffi::OsString;
 use std::process::ExitCode;
+use strum::AsRefStr;
 use tracing::level_filters::LevelFilter;
 
 /// Build candidate arrays from block volumes, measure them fairly, explain the winner.
@@ -67,7 +68,8 @@ struct Cli {
     command: Command,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Subcommand, AsRefStr)]
+#[strum(serialize_all = "kebab-case")]
 enum Command {
     Run(run::RunArgs),
     Apply(apply::ApplyArgs),
@@ -185,26 +187,19 @@ fn log(globals: &Globals) -> Result<(), CliError> {
 }
 
 impl Command {
-    /// Its name, and the forms in which it prints. What only some of its uses have is refused there.
-    fn forms(&self) -> (&'static str, &'static [Form]) {
-        const CSV: &[Form] = &[Form::Text, Form::Json, Form::Csv];
-        const TEXT: &[Form] = &[Form::Text];
+    /// The forms in which it prints. What only some of its uses have is refused there.
+    fn forms(&self) -> &'static [Form] {
         match self {
-            Command::Run(_) => ("`ebb run`", Form::ALL),
-            Command::Bench(_) => ("`ebb bench`", Form::ALL),
-            Command::Show(_) => ("`ebb show`", Form::ALL),
-            Command::Compare(_) => ("`ebb compare`", Form::ALL),
-            Command::Watch(_) => ("`ebb watch`", CSV),
-            Command::Completions(_) => ("`ebb completions`", TEXT),
-            Command::Help(_) => ("`ebb help`", TEXT),
-            _ => ("this command", Form::PLAIN),
+            Command::Run(_) | Command::Bench(_) | Command::Show(_) | Command::Compare(_) => Form::ALL,
+            Command::Watch(_) => &[Form::Text, Form::Json, Form::Csv],
+            Command::Completions(_) | Command::Help(_) => &[Form::Text],
+            _ => Form::PLAIN,
         }
     }
 }
 
 fn run(command: &Command, globals: &Globals) -> Result<ExitCode, CliError> {
-    let (name, forms) = command.forms();
-    globals.printed.among(name, forms)?;
+    globals.printed.among(&format!("`ebb {}`", command.as_ref()), command.forms())?;
     match command {
         Command::Run(args) => run::run(args, globals),
         Command::Apply(args) => apply::run(args, globals),

@@ -9,9 +9,11 @@ use ebbtide_model::shown::Shown;
 use ebbtide_report::JsonOptions;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use strum::AsRefStr;
 
 /// A form of what is printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, AsRefStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Form {
     /// For people
     Text,
@@ -29,12 +31,13 @@ impl Form {
     /// Those of a command that has no table.
     pub const PLAIN: &[Form] = &[Form::Text, Form::Json];
 
-    fn name(self) -> &'static str {
+    /// That of a report. `full` JSON has everything.
+    pub fn format(self, full: bool) -> Format {
         match self {
-            Form::Text => "text",
-            Form::Json => "json",
-            Form::Csv => "csv",
-            Form::Markdown => "markdown",
+            Form::Text => Format::Text,
+            Form::Json => Format::Json(JsonOptions { percentiles: full, series: full }),
+            Form::Csv => Format::Csv,
+            Form::Markdown => Format::Markdown,
         }
     }
 }
@@ -66,13 +69,13 @@ impl Printed {
     pub fn among(&self, command: &str, forms: &[Form]) -> Result<(), CliError> {
         match (self.asked(), self.format) {
             (Some(Form::Json), Some(other)) if other != Form::Json => {
-                Err(CliError::Usage(format!("--json and --format {}: give one of them", other.name())))
+                Err(CliError::Usage(format!("--json and --format {}: give one of them", other.as_ref())))
             }
             (Some(asked), _) if !forms.contains(&asked) => {
-                let has: Vec<&str> = forms.iter().map(|form| form.name()).collect();
+                let has: Vec<&str> = forms.iter().map(AsRef::as_ref).collect();
                 Err(CliError::Usage(format!(
                     "--format {}: {command} prints {}",
-                    asked.name(),
+                    asked.as_ref(),
                     has.join(" or ")
                 )))
             }
@@ -123,9 +126,7 @@ impl Kind {
         let ending = path.extension().and_then(OsStr::to_str)?;
         Kind::ALL.into_iter().find(|kind| kind.ending().eq_ignore_ascii_case(ending))
     }
-}
 
-impl Kind {
     /// The form of a report that it is; none where it is no report. `full` JSON has everything.
     pub fn format(self, full: bool) -> Option<Format> {
         match self {
@@ -135,18 +136,6 @@ impl Kind {
             Kind::Markdown => Some(Format::Markdown),
             Kind::Text => Some(Format::Text),
             Kind::Toml => None,
-        }
-    }
-}
-
-impl Form {
-    /// That of a report. `full` JSON has everything.
-    pub fn format(self, full: bool) -> Format {
-        match self {
-            Form::Text => Format::Text,
-            Form::Json => Format::Json(JsonOptions { percentiles: full, series: full }),
-            Form::Csv => Format::Csv,
-            Form::Markdown => Format::Markdown,
         }
     }
 }
@@ -165,7 +154,7 @@ impl From<Form> for Kind {
 /// Where the result goes beside standard output.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Output {
-    /// Write the result to FILE as its ending says: .html, .json, .csv, .md, .txt; without one as --format
+    /// Write the result to FILE as its ending says: .html, .json, .csv, .md, .txt; with none of them as --format
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -193,7 +182,7 @@ impl Output {
             }
             (None, Some(form)) => Ok(Some((path, form.into()))),
             (None, None) => wrong(format!(
-                "its ending says no kind; write one of {endings}, or say --format for what has no ending"
+                "its ending says no kind; write one of {endings}, or say --format"
             )),
         }
     }

@@ -47,8 +47,8 @@ fn a_form_that_a_command_lacks_is_refused_with_those_that_it_has() {
     let home = home();
     home.write("plain.toml", &tiny("", SHORT));
     for (line, wanted) in [
-        ("list --format csv", "--format csv: this command prints text or json"),
-        ("volumes --format markdown", "prints text or json"),
+        ("list --format csv", "--format csv: `ebb list` prints text or json"),
+        ("user-data e.toml:left --format markdown", "`ebb user-data` prints text or json"),
         ("watch -n 1 --format markdown", "`ebb watch` prints text or json or csv"),
         ("completions bash --json", "`ebb completions` prints text"),
         ("show --why --format csv", "`ebb show --why` prints text or json"),

@@ -181,9 +181,9 @@ impl Output {
                 wrong(format!("a file .{} is not written here; write one of {endings}", kind.ending()))
             }
             (None, Some(form)) => Ok(Some((path, form.into()))),
-            (None, None) => wrong(format!(
-                "its ending says no kind; write one of {endings}, or say --format"
-            )),
+            (None, None) => {
+                wrong(format!("its ending says no kind; write one of {endings}, or say --format"))
+            }
         }
     }
 }

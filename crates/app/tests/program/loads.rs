@@ -12,7 +12,10 @@ fn directory() -> TempDir {
 /// `ebb SUBCOMMAND` with its state in `home`, and no progress.
 fn run(home: &TempDir, subcommand: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
-    command.env("XDG_STATE_HOME", home.path().join("state")).args(["--quiet", subcommand]);
+    command
+        .env("XDG_DATA_HOME", home.path().join("data"))
+        .env("XDG_STATE_HOME", home.path().join("state"))
+        .args(["--quiet", subcommand]);
     command
 }
 

@@ -14,7 +14,11 @@ fn directory() -> TempDir {
 
 fn ebb(home: &TempDir, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
-    command.env("XDG_STATE_HOME", home.path().join("state")).arg("--quiet").args(arguments);
+    command
+        .env("XDG_DATA_HOME", home.path().join("data"))
+        .env("XDG_STATE_HOME", home.path().join("state"))
+        .arg("--quiet")
+        .args(arguments);
     command
 }
 
@@ -269,6 +273,7 @@ fn a_ledger_is_no_target_and_is_told_of_when_it_is_there() {
     let home = directory();
     let run = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
+        command.env("XDG_DATA_HOME", home.path().join("data"));
         command.env("XDG_STATE_HOME", home.path().join("state")).current_dir(home.path());
         command
             .args(["bench", "--verify", "--rw=write", "--size=64k"])

@@ -13,7 +13,7 @@ fn directory() -> TempDir {
 fn run(home: &TempDir, subcommand: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
     command
-        .env("XDG_DATA_HOME", home.path().join("data"))
+        .env("XDG_DATA_HOME", home.path().join("state"))
         .env("XDG_STATE_HOME", home.path().join("state"))
         .args(["--quiet", subcommand]);
     command

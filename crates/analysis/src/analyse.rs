@@ -330,9 +330,9 @@ fn warn(session: &Session, dependent: Vec<Warning>, analysis: &mut Analysis) {
         }
         // A race ends a design's trials when it has lost, whatever is known of it then.
         let raced = session.experiment.sweep.is_some();
-        // Another program measured once, as the session's own warning says: no advice makes its trials more.
+        // What was measured once was meant so: no advice makes its trials more.
         if raced {
-        } else if !session.meta.imported() && (1..least).contains(&(result.trials as usize)) {
+        } else if !session.meta.is_once() && (1..least).contains(&(result.trials as usize)) {
             warning(
                 WarningKind::TooFewTrials,
                 format!(
@@ -398,7 +398,7 @@ fn too_few_together(session: &Session, comparisons: &[Comparison]) -> Option<War
     let together = compare::least_rounds(answer.level, family)?;
     let few = |c: &&Comparison| c.family == family && c.interval.is_none() && c.rounds >= alone;
     let rounds =
-        comparisons.iter().filter(few).map(|c| c.rounds).min().filter(|_| !session.meta.imported())?;
+        comparisons.iter().filter(few).map(|c| c.rounds).min().filter(|_| !session.meta.is_once())?;
     let message = format!(
         "comparisons have {rounds} rounds; {family} of them together need {together} at {}%",
         answer.level * 100.0

@@ -7,9 +7,10 @@ use ebbtide_experiment::{FileJob, ProfileFiles};
 use ebbtide_model::catalog::Catalog;
 use ebbtide_model::experiment::Experiment;
 use ebbtide_model::shown::Shown;
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Longest file that is read: an experiment, a profile or a job file is a few kilobytes.
 pub const LONGEST: u64 = 256 << 10;
@@ -50,24 +51,71 @@ pub fn wrong(file: &Path, what: impl Display) -> CliError {
     CliError::Usage(format!("{}: {what}", file.shown()))
 }
 
-/// Index of the design of `experiment`, which `file` holds, that is asked for; of a single one none has to be.
-///
-/// # Errors
-/// Wrong usage: there is no such design, or there are several.
-pub fn design(file: &Path, experiment: &Experiment, wanted: Option<&str>) -> Result<usize, CliError> {
-    let names: Vec<&str> = experiment.designs.iter().map(|design| design.name.as_str()).collect();
-    match wanted {
-        Some(wanted) => names
-            .iter()
-            .position(|name| *name == wanted)
-            .ok_or_else(|| wrong(file, format!("it has no design {wanted}; it has {}", names.join(", ")))),
-        None if names.len() == 1 => Ok(0),
-        None => {
-            let which =
-                format!("it has {} designs; say which with --design: {}", names.len(), names.join(", "));
-            Err(wrong(file, which))
+/// A design of an experiment file as the command line names it: FILE:DESIGN, or FILE where it has one.
+#[derive(Debug, Clone)]
+pub struct DesignName(OsString);
+
+impl From<OsString> for DesignName {
+    fn from(text: OsString) -> DesignName {
+        DesignName(text)
+    }
+}
+
+/// A design that was named, and where it stands.
+#[derive(Debug)]
+pub struct NamedDesign {
+    /// The file.
+    pub file: PathBuf,
+    /// Its text.
+    pub text: String,
+    /// What it describes.
+    pub experiment: Experiment,
+    /// Index of the design.
+    pub design: usize,
+}
+
+impl DesignName {
+    /// The file, and the design where one is named. A file's name may contain `:`, which no design's does: what exists wins.
+    fn parts(&self) -> (PathBuf, Option<&str>) {
+        let whole = Path::new(&self.0);
+        let named = self.0.to_str().and_then(|text| text.rsplit_once(':'));
+        match named.filter(|(_, design)| !design.contains('/') && !whole.exists()) {
+            Some((file, design)) => (file.into(), Some(design)),
+            None => (whole.to_owned(), None),
         }
     }
+
+    /// The design, and the experiment that has it.
+    ///
+    /// # Errors
+    /// Wrong usage: as [`load`], there is no such design, or there are several.
+    pub fn load(&self, catalog: &Catalog) -> Result<NamedDesign, CliError> {
+        let (file, wanted) = self.parts();
+        let (text, experiment) = load(&file, catalog)?;
+        let design = match (wanted, experiment.designs.len()) {
+            (Some(wanted), _) => experiment
+                .designs
+                .iter()
+                .position(|design| design.name == wanted)
+                .ok_or_else(|| no_design(wanted, &experiment)),
+            (None, 1) => Ok(0),
+            (None, several) => {
+                Err(format!("it has {several} designs; name one, as FILE:DESIGN: {}", names(&experiment)))
+            }
+        };
+        let design = design.map_err(|what| wrong(&file, what))?;
+        Ok(NamedDesign { file, text, experiment, design })
+    }
+}
+
+fn names(experiment: &Experiment) -> String {
+    let names: Vec<&str> = experiment.designs.iter().map(|design| design.name.as_str()).collect();
+    names.join(", ")
+}
+
+/// That a file or a session has no design `wanted`, and which it has.
+pub fn no_design(wanted: &str, experiment: &Experiment) -> String {
+    format!("it has no design `{wanted}`; it has {}", names(experiment))
 }
 
 /// The experiment in `file`, and its text.

@@ -74,7 +74,7 @@ pub fn on_host<T>(
     notes: bool,
     what: impl FnOnce(&Context<'_>) -> Result<T, Failure>,
 ) -> Result<T, CliError> {
-    let quiet = globals.quiet || globals.json;
+    let quiet = globals.quiet || globals.json();
     let runner = Remembering::new(telling(globals));
     let boundary = boundary();
     let tell = |line: &str| {

@@ -102,6 +102,7 @@ pub fn ended(session: &Summary) -> &'static str {
         // It ended elsewhere, and no precision was asked for.
         Ending::Failed(_) => "failed",
         _ if session.backend == "import" => "imported",
+        Ending::NotReached if session.backend == "bench" => "once",
         Ending::Reached => "reached",
         Ending::NotReached => "not reached",
         Ending::Interrupted => "interrupted",

@@ -12,19 +12,17 @@ pub mod plan;
 pub mod volumes;
 
 pub use out::{
-    Lines, answer, command_line, pass_on, print, print_data, print_json, print_more, print_more_data,
-    print_styled, say, stderr_is_terminal, stdout_is_terminal, stdout_size, stdout_width, tell_panics,
-    to_program,
+    COLUMNS_ELSEWHERE, Lines, answer, command_line, pass_on, print, print_data, print_json, print_more,
+    print_more_data, print_styled, say, stderr_is_terminal, stdout_is_terminal, stdout_size, stdout_width,
+    tell_panics, to_program,
 };
 
 use crate::error::CliError;
 use ebbtide_door::DoorError;
 use ebbtide_host::judge;
 use ebbtide_model::session::Session;
-use ebbtide_model::shown::Shown;
-use ebbtide_model::shown::{self, Styled};
-use ebbtide_report::{JsonOptions, Kept, Report, csv, html, json, text};
-use out::COLUMNS_ELSEWHERE;
+use ebbtide_model::shown::{self, Shown};
+use ebbtide_report::{JsonOptions, Kept, Report, csv, html, json, markdown, text};
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -39,6 +37,8 @@ pub enum Format {
     Json(JsonOptions),
     /// One row per trial and metric.
     Csv,
+    /// The answer and its tables, to be pasted.
+    Markdown,
 }
 
 impl Format {
@@ -47,7 +47,7 @@ impl Format {
         match self {
             Format::Json(JsonOptions { series: true, .. }) => Kept::All,
             Format::Html => Kept::drawn(&session.experiment),
-            Format::Text | Format::Json(_) | Format::Csv => Kept::Figures,
+            Format::Text | Format::Json(_) | Format::Csv | Format::Markdown => Kept::Figures,
         }
     }
 }
@@ -59,13 +59,22 @@ pub fn render(report: &Report, format: Format) -> String {
         Format::Html => html(report),
         Format::Json(options) => shown::json(&json(report, options)),
         Format::Csv => csv(report),
+        Format::Markdown => markdown(report),
     }
 }
 
-/// `report` as text for standard output: as wide as the terminal, coloured unless NO_COLOR is set.
-pub fn for_stdout(report: &Report) -> Styled {
-    let (columns, color) = stdout_width();
-    text(report, columns, color)
+/// Prints `report` in `format`: text as wide as the terminal, coloured unless NO_COLOR is set.
+///
+/// # Errors
+/// When standard output cannot be written.
+pub fn print_report(report: &Report, format: Format) -> Result<(), CliError> {
+    match format {
+        Format::Text => {
+            let (columns, color) = stdout_width();
+            print_styled(&text(report, columns, color))
+        }
+        other => print_data(&render(report, other)),
+    }
 }
 
 /// Looks whether [`save`] could write `path`, for a report that takes minutes to measure; touches nothing.
@@ -73,20 +82,14 @@ pub fn for_stdout(report: &Report) -> Styled {
 /// # Errors
 /// When nothing may be written there, or its directory is not there, is none, or may not be written.
 pub fn can_save(path: &Path) -> Result<(), CliError> {
-    if path.as_os_str() == "-" {
-        return Ok(());
-    }
     judge::door().output(path).map(drop).map_err(|error| CliError::Usage(cannot_save(path, &error)))
 }
 
-/// Writes `text` to `path`: a regular file is replaced as a whole or not at all; `-` is standard output.
+/// Writes `text` to `path`: a regular file is replaced as a whole or not at all.
 ///
 /// # Errors
 /// When it cannot be written, or must not be, with the path and what to do.
 pub fn save(path: &Path, text: &str) -> Result<(), CliError> {
-    if path.as_os_str() == "-" {
-        return print_data(text);
-    }
     let door = judge::door();
     door.output(path).and_then(|output| output.write(text.as_bytes())).map_err(|error| {
         let what = cannot_save(path, &error);
@@ -99,7 +102,7 @@ pub fn save(path: &Path, text: &str) -> Result<(), CliError> {
     })
 }
 
-/// That the report cannot go to `path`, and what to do. The option that named it is the caller's: `-o` here, `--html` there.
+/// That the report cannot go to `path`, and what to do.
 fn cannot_save(path: &Path, error: &DoorError) -> String {
     let (what, remedy) = match error {
         DoorError::Refused(refusal) => (refusal.reasons_in_words(), "name another file"),

@@ -179,7 +179,7 @@ fn write_stream(pin: &File, content: &[u8]) -> io::Result<()> {
             if Errno::from_io_error(&error) == Some(Errno::NXIO) && pin.metadata()?.file_type().is_fifo() =>
         {
             Err(io::Error::other(
-                "nobody reads this pipe: start its reader first, or use -o - and redirect standard output",
+                "nobody reads this pipe: start its reader first, or leave out -o and redirect standard output",
             ))
         }
         Err(error) => Err(error),

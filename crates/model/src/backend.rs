@@ -27,6 +27,8 @@ pub enum BackendKind {
     Sim,
     /// Another program; its results were imported.
     Import,
+    /// `ebb bench`: as `files`, each job once.
+    Bench,
 }
 
 /// What a volume turned out to be once prepared.

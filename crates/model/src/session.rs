@@ -113,9 +113,14 @@ impl SessionMeta {
         }
     }
 
-    /// Whether another program measured it: once, without a precision that was asked for.
+    /// Whether another program measured it.
     pub fn imported(&self) -> bool {
         self.backend == BackendKind::Import
+    }
+
+    /// Whether each of its jobs ran once, without a precision that was asked for.
+    pub fn is_once(&self) -> bool {
+        matches!(self.backend, BackendKind::Import | BackendKind::Bench)
     }
 }
 

@@ -181,7 +181,7 @@ fn cached(report: &Report, standing: &Standing) -> Option<String> {
 
 /// What would decide between the designs that are open.
 fn remedy(report: &Report, standing: &Standing) -> Option<String> {
-    if report.session.imported() {
+    if report.session.is_once() {
         return None;
     }
     let margins = Margins::new(report.indifference, report.precision);

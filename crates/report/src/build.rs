@@ -167,7 +167,11 @@ impl Report {
                 price: design.price(&experiment.volumes).ok(),
             })
             .collect();
-        let (trials, results) = in_order(parts);
+        let (trials, mut results) = in_order(parts);
+        if session.meta.is_once() {
+            // Each job has a design and a workload, and the other pairs were never asked for.
+            results.retain(|view| view.result.trials > 0 || !view.result.failed.is_empty());
+        }
         let mut rounds: Vec<u32> = trials.iter().filter(|t| t.outcome.is_ok()).map(|t| t.round).collect();
         rounds.sort_unstable();
         rounds.dedup();

@@ -150,6 +150,7 @@ fn session(report: &Report) -> Value {
     let (ending, reason) = match &meta.ending {
         Ending::Failed(why) => ("failed", Some(why)),
         _ if meta.imported() => ("imported", None),
+        Ending::NotReached if meta.is_once() => ("once", None),
         Ending::Reached => ("reached", None),
         Ending::NotReached => ("not_reached", None),
         Ending::Interrupted => ("interrupted", None),

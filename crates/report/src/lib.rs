@@ -1,4 +1,4 @@
-//! One report model, rendered as terminal text, HTML, JSON and CSV.
+//! One report model, rendered as terminal text, HTML, Markdown, JSON and CSV.
 //!
 //! [`Report::new`] takes a session and what the analysis says of it; every view is a pure function of the model,
 //! so that all of them show the same figures. Words, tables and pictures live here: a new figure goes into the model,
@@ -14,6 +14,7 @@ mod designs;
 mod hosts;
 mod html;
 mod json;
+mod markdown;
 mod model;
 mod names;
 mod race;
@@ -31,6 +32,7 @@ pub use csv::{csv, csv_field};
 pub use hosts::{HostFigures, HostRow, HostsView, TrialHosts};
 pub use html::{beside_html, html, site};
 pub use json::{JsonOptions, SCHEMA, json};
+pub use markdown::{beside_markdown, markdown};
 pub use model::{
     DesignFacts, LatencyView, Report, ResultView, SeriesPoint, TrialFigures, TrialView, VolumeFacts,
     WorkloadFacts,

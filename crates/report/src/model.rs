@@ -386,6 +386,7 @@ impl Report {
         match &self.session.ending {
             Ending::Failed(why) => format!("failed: {why}"),
             _ if self.session.imported() => "imported: measured once, by another program".to_owned(),
+            Ending::NotReached if self.session.is_once() => "measured once".to_owned(),
             Ending::Reached if self.race.is_some() => "the race is decided".to_owned(),
             Ending::NotReached if self.race.is_some() => {
                 "the race was not decided within the time and rounds allowed".to_owned()

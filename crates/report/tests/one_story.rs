@@ -4,7 +4,7 @@
 use ebbtide_analysis::stop::Decider;
 use ebbtide_analysis::{WarningKind, analyse, unanswered};
 use ebbtide_model::session::Session;
-use ebbtide_report::{JsonOptions, Report, json, text};
+use ebbtide_report::{JsonOptions, Report, json, markdown, text};
 use serde_json::Value;
 
 /// One, two, one unsteady and one more volume, under a load with a rate of its own and one without; `precision` and
@@ -113,6 +113,9 @@ fn headline_table_json_and_exit_status_agree() {
                 .and_then(|section| section.lines().find(|line| line.trim_start().starts_with(design)));
             let cell = format!("{} ({})", printed(c["ratio"].as_f64().expect("a number")), interval(c, "–"));
             assert!(row.is_some_and(|row| row.contains(&cell)), "{cell} of {design}\n{shown}");
+            let pasted = markdown(&report);
+            let is_row = |line: &str| line.starts_with(&format!("| {design} |")) && line.contains(&cell);
+            assert!(pasted.lines().any(is_row), "{cell} of {design}\n{pasted}");
         }
 
         // Under each workload the answer names the designs that may be the best, and no other as such; what it says of them is what

@@ -4,10 +4,10 @@
 use ebbtide_analysis::analyse;
 use ebbtide_model::samples::{Below, DeviceObservation, Join, MemberObservation};
 use ebbtide_model::session::{Ending, Outcome};
-use ebbtide_model::shown::is_control;
+use ebbtide_model::shown::{is_control, one_line};
 use ebbtide_model::testing::session::{self as fixture, Recipe};
 use ebbtide_model::units::Bytes;
-use ebbtide_report::{JsonOptions, Report, csv, html, json, text};
+use ebbtide_report::{JsonOptions, Report, csv, html, json, markdown, text};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -33,6 +33,11 @@ fn text_of_120_columns_says_more() {
     let text = text(&report(&Recipe { failure: true, ..Recipe::default() }), 120, false);
     assert!(widest(&text) <= 120, "{text}");
     insta::assert_snapshot!(text);
+}
+
+#[test]
+fn markdown_is_the_answer_and_its_tables() {
+    insta::assert_snapshot!(markdown(&report(&Recipe { failure: true, ..Recipe::default() })));
 }
 
 #[test]
@@ -271,7 +276,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_name_gives_json_that_parses_and_text_that_fits(prefix in "\\PC{0,12}", control in "[\\x00-\\x1f\\u{7f}-\\u{9f}\u{202e}\u{2066}\"\\\\<&]{0,4}", width in 40usize..200) {
+    fn any_name_gives_json_that_parses_and_text_that_fits(prefix in "\\PC{0,12}", control in "[\\x00-\\x1f\\u{7f}-\\u{9f}\u{202e}\u{2066}\"\\\\<&|`*_]{0,4}", width in 40usize..200) {
         let prefix = format!("{prefix}{control}");
         let report = report(&Recipe { rounds: 1, members: 2, prefix: prefix.clone(), failure: false });
         let written = json(&report, JsonOptions { percentiles: true, series: true }).to_string();
@@ -280,7 +285,40 @@ proptest! {
         let harmful = |text: &str| text.replace(['\n', '\t'], "").contains(is_control);
         prop_assert!(!harmful(&text(&report, width, false)));
         prop_assert!(!harmful(&html(&report)));
+        let pasted = markdown(&report);
+        prop_assert!(!harmful(&pasted) && !pasted.contains(['<', '>']), "{}", pasted);
+        let blocks: Vec<&str> = pasted.split("\n\n").collect();
+        let tables = blocks.iter().filter(|block| block.starts_with("| "));
+        for row in tables.clone().flat_map(|table| table.lines().map(move |row| (cells(row), cells(table), row))) {
+            prop_assert_eq!(row.0, row.1, "{}", row.2);
+        }
+        let name = one_line(&prefix).trim().to_owned();
+        prop_assert!(tables.count() >= 2 && seen(&pasted).contains(&name), "{} in {}", name, pasted);
     }
+}
+
+/// Cells of the first row of `table`, as GitHub splits it: at each bar that no backslash stands before.
+fn cells(table: &str) -> usize {
+    let row = table.lines().next().unwrap_or_default();
+    let mut bars = 0;
+    let mut signs = row.chars();
+    while let Some(sign) = signs.next() {
+        match sign {
+            '\\' => drop(signs.next()),
+            '|' => bars += 1,
+            _ => {}
+        }
+    }
+    bars
+}
+
+/// `text` as a reader of its page sees it.
+fn seen(text: &str) -> String {
+    let (mut out, mut signs) = (String::new(), text.chars());
+    while let Some(sign) = signs.next() {
+        out.extend(if sign == '\\' { signs.next() } else { Some(sign) });
+    }
+    out.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 }
 
 /// Whether the markup is well formed as far as a reader of tags can tell: every element that is opened is closed.

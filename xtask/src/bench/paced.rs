@@ -56,7 +56,7 @@ fn compare(name: &str, path: &str, rate: u32, options: &Options, ebb: &str) -> R
     let runtime = options.runtime;
     let commands = [
         format!(
-            "{ebb} bench {path} --rw randread --bs 8k --iodepth 16 --rate_iops {rate} --runtime {runtime} --size 256m --json -q"
+            "{ebb} bench {path} --rw randread --bs 8k --iodepth 16 --rate_iops {rate} --runtime {runtime} --size 256m --json -q --no-save"
         ),
         format!(
             "{} --name=bench --filename={path} --size=256m --rw=randread --bs=8k --direct=1 --iodepth=16 --rate_iops={rate} \

@@ -84,7 +84,7 @@ impl<'a> Case<'a> {
     /// Whether this tool itself holds that volume to a shape, which has the speed of its own beside any other use of
     /// the disk below. Simulated and real volumes share what they are with all who use them.
     pub fn slowed_by_tool(&self, name: &str) -> bool {
-        self.meta.backend == BackendKind::Files && self.shape(name).is_some()
+        matches!(self.meta.backend, BackendKind::Files | BackendKind::Bench) && self.shape(name).is_some()
     }
 
     /// Median over the trials of what `value` makes of each; `None` when it makes nothing of any.

@@ -2,7 +2,7 @@
 
 use super::experiment;
 use crate::error::CliError;
-use crate::experiment_file;
+use crate::experiment_file::{DesignName, NamedDesign, wrong};
 use ebbtide_door::kernel;
 use ebbtide_engine::files::{Fill, Options};
 use ebbtide_host::probe::tables;
@@ -291,29 +291,17 @@ fn stable_id(path: &Path) -> Option<String> {
     path.file_name().map(|name| name.to_string_lossy().into_owned())
 }
 
-/// The volumes and the one design `name` of the experiment in `file`, for `workload`.
+/// The volumes and the one design that `named` names, for `workload`.
 ///
 /// # Errors
 /// Wrong usage when the file is wrong, has no such design, or one that takes the kernel.
-pub fn design(
-    file: &Path,
-    name: &str,
-    workload: &Workload,
-    catalog: &Catalog,
-) -> Result<Experiment, CliError> {
-    let shown = file.shown();
-    let (_, mut experiment) = experiment_file::load(file, catalog)?;
-    let names: Vec<&str> = experiment.designs.iter().map(|design| design.name.as_str()).collect();
-    if !names.contains(&name) {
-        let names = names.join(", ");
-        return Err(CliError::Usage(format!("{shown} has no design `{name}`; it has {names}")));
-    }
-    experiment.designs.retain(|design| design.name == name);
+pub fn design(named: &DesignName, workload: &Workload, catalog: &Catalog) -> Result<Experiment, CliError> {
+    let NamedDesign { file, mut experiment, design, .. } = named.load(catalog)?;
+    experiment.designs = vec![experiment.designs.swap_remove(design)];
     experiment.control = 0;
     experiment.workloads = vec![workload.clone()];
     experiment.answer = Answer::once();
-    in_user_space(&experiment).map_err(|what| {
-        CliError::Usage(format!("{shown}: {what} (`ebb bench` computes layouts in user space)"))
-    })?;
+    in_user_space(&experiment)
+        .map_err(|what| wrong(&file, format!("{what} (`ebb bench` computes layouts in user space)")))?;
     Ok(experiment)
 }

@@ -3,9 +3,9 @@
 use crate::cli::globals::Globals;
 use crate::cli::status;
 use crate::error::CliError;
-use crate::experiment_file::{design, wrong};
-use crate::{disks, experiment_file, keeping, kernel_names, signals, views};
-use clap::Args;
+use crate::experiment_file::{DesignName, NamedDesign, wrong};
+use crate::{disks, keeping, kernel_names, signals, views};
+use clap::{Args, ValueHint};
 use ebbtide_host::build::lasting::{self, Applied, Planned};
 use ebbtide_host::build::missing;
 use ebbtide_host::probe::{self, Kind};
@@ -29,12 +29,9 @@ use strum::VariantNames;
 /// Exit status: 0 all is as it should be or on its way there, 1 failed, refused, or a member or host is missing, 2 wrong usage.
 #[derive(Debug, Args)]
 pub struct ApplyArgs {
-    /// Experiment file (TOML), such as `ebb run -o best.toml` writes
-    #[arg(required_unless_present = "at_boot")]
-    file: Option<PathBuf>,
-    /// The design to build [default: the only one]
-    #[arg(long, value_name = "NAME")]
-    design: Option<String>,
+    /// Experiment file (TOML), such as `ebb run -o best.toml` writes, and its design to build; FILE alone where it has one
+    #[arg(required_unless_present = "at_boot", value_name = "FILE:DESIGN", value_hint = ValueHint::FilePath)]
+    design: Option<DesignName>,
     /// What to call it on this host: the array, the volume group, the unit [default: the design's name]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -60,7 +57,7 @@ pub struct ApplyArgs {
     #[arg(long)]
     dry_run: bool,
     /// For the unit that `ebb apply` writes: start NAME, or make it anew where it is ephemeral and all its members are blank
-    #[arg(long, value_name = "NAME", hide = true, conflicts_with_all = ["file", "design", "name", "mount", "members", "class", "destroy", "without", "dry_run"])]
+    #[arg(long, value_name = "NAME", hide = true, conflicts_with_all = ["design", "name", "mount", "members", "class", "destroy", "without", "dry_run"])]
     at_boot: Option<String>,
 }
 
@@ -72,19 +69,19 @@ const AT_BOOT: Duration = Duration::from_secs(60);
 /// # Errors
 /// See the exit statuses in the help.
 pub fn run(args: &ApplyArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    if let Some(name) = &args.at_boot {
-        return at_boot(name, globals);
-    }
-    let file = args.file.as_deref().unwrap_or(Path::new(""));
-    let (_, mut experiment) = experiment_file::load(file, &super::catalog::load(globals)?)?;
+    let named = match (&args.at_boot, &args.design) {
+        (Some(name), _) => return at_boot(name, globals),
+        (None, Some(named)) => named,
+        (None, None) => return Err(CliError::usage("no design: write FILE:DESIGN")),
+    };
+    let NamedDesign { file, mut experiment, design, .. } = named.load(&super::catalog::load(globals)?)?;
     let control = signals::stoppable(globals.quiet)?;
-    let design = design(file, &experiment, args.design.as_deref())?;
     let fallback = default_name(&experiment.designs[design].name);
     let name = args.name.as_deref().unwrap_or(&fallback);
     if !args.members.is_empty() {
         disks::choose(&mut experiment, design, name, &args.members, &control.stop, globals)?;
     }
-    let desired = desired(args, file, (&experiment, design), name, globals.quiet)?;
+    let desired = desired(args, &file, (&experiment, design), name, globals.quiet)?;
     if !globals.quiet {
         kernel_names::notes(&experiment).iter().for_each(|note| views::say(&format!("ebb: {note}")));
     }
@@ -104,7 +101,7 @@ pub fn run(args: &ApplyArgs, globals: &Globals) -> Result<ExitCode, CliError> {
             "notes": planned.notes.iter().chain(&desired.notes).collect::<Vec<_>>(),
         });
         let array = if planned.is_nothing() { array(&desired.name, &control.stop, globals)? } else { None };
-        views::answer(globals.json, &value, &shown(&desired, &planned, array.as_ref()))?;
+        views::answer(globals.json(), &value, &shown(&desired, &planned, array.as_ref()))?;
         return Ok(ending(array.as_ref()));
     }
     keeping::needs_root("ebb apply")?;
@@ -171,7 +168,7 @@ fn answer(
     if let Some(array) = array {
         value["array"] = json!(array);
     }
-    views::answer(globals.json, &value, &text)
+    views::answer(globals.json(), &value, &text)
 }
 
 /// What is said where nothing is to be done.

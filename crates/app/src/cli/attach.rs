@@ -120,7 +120,7 @@ pub fn run(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         let steps = steps(&wanted);
         let value = json!({ "schema": "ebbtide.attach-plan/1", "name": wanted.name, "steps": steps });
         let text = format!("{} as {}:\n{}", wanted.place, wanted.name, keeping::numbered(&steps));
-        return views::answer(globals.json, &value, &text);
+        return views::answer(globals.json(), &value, &text);
     }
     keeping::needs_root("ebb attach")?;
     let given = key_of(args)?;
@@ -317,7 +317,7 @@ fn answer(done: &Done, globals: &Globals) -> Result<ExitCode, CliError> {
             record.place
         );
     }
-    views::answer(globals.json, &value, &text)
+    views::answer(globals.json(), &value, &text)
 }
 
 /// Keeps an SSH connection, as all that this process does.

@@ -9,19 +9,6 @@ use ebbtide_model::shown::{Shown, one_line};
 use ebbtide_model::sweep::{Goal, Objective};
 use std::path::Path;
 
-/// Whether `path` asks for it.
-pub(super) fn is_asked(path: &Path) -> bool {
-    path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("toml"))
-}
-
-/// That an experiment without a sweep has none.
-pub(super) fn none(path: &Path) -> CliError {
-    CliError::Usage(format!(
-        "{}: only a sweep finds a best design, and this experiment has no [sweep]; use .html, .json, .csv or .txt",
-        path.shown()
-    ))
-}
-
 /// Looks whether what is at `path` may be replaced.
 ///
 /// # Errors

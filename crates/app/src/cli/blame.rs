@@ -202,7 +202,7 @@ fn conclude(
         .filter_map(|(number, seen)| Some((number, gain(&attribution, &seen.array)?)))
         .collect();
     let value = value(&borrowed, &read, &attribution, &gains)?;
-    views::answer(globals.json, &value, &view::attribution(borrowed.len(), &read, &attribution, &gains))?;
+    views::answer(globals.json(), &value, &view::attribution(borrowed.len(), &read, &attribution, &gains))?;
     let status = if attribution.is_told() { ExitCode::SUCCESS } else { ExitCode::from(3) };
     Ok((view::headline(&attribution), status))
 }

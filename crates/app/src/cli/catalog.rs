@@ -82,7 +82,7 @@ pub fn run(args: &CatalogArgs, globals: &Globals) -> Result<ExitCode, CliError> 
         Action::List(args) => list(&load(globals)?, args),
         Action::Show(args) => show(&load(globals)?, args)?,
     };
-    views::answer(globals.json, &value, &text)
+    views::answer(globals.json(), &value, &text)
 }
 
 /// The catalogue that the command line asks for.

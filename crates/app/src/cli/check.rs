@@ -54,12 +54,12 @@ fn check(files: &[PathBuf], globals: &Globals) -> Result<ExitCode, CliError> {
         good &= told.is_ok();
         records.push(record);
         match told {
-            _ if globals.json => {}
+            _ if globals.json() => {}
             Ok(text) => views::print(&text)?,
             Err(text) => views::say(&text),
         }
     }
-    if globals.json {
+    if globals.json() {
         views::print_json(&json!({ "schema": "ebbtide.experiment-check/1", "files": records }))?;
     }
     Ok(ExitCode::from(if good { 0 } else { 2 }))

@@ -147,7 +147,7 @@ pub fn run(args: &CleanupArgs, globals: &Globals) -> Result<ExitCode, CliError> 
     let directory = places::journals()?;
     let (found, by) = look(&directory, args.dry_run)?;
     let mut account =
-        Account { json: globals.json, records: Vec::new(), held: Vec::new(), lines: 0, mute: None };
+        Account { json: globals.json(), records: Vec::new(), held: Vec::new(), lines: 0, mute: None };
     let (mut failed, mut at_work) = (0, 0);
     for (held, by) in found.held.iter().zip(&by) {
         at_work += usize::from(!account.held(held, by));
@@ -176,7 +176,7 @@ pub fn run(args: &CleanupArgs, globals: &Globals) -> Result<ExitCode, CliError> 
             );
         });
     }
-    if globals.json {
+    if globals.json() {
         let unreadable = |(path, error): &(PathBuf, String)| json!({ "path": path.to_string_lossy().into_owned(), "error": error });
         let unreadable: Vec<Value> = found.unreadable.iter().map(unreadable).collect();
         let value = json!({

@@ -2,6 +2,7 @@
 
 use super::stored;
 use crate::cli::globals::Globals;
+use crate::cli::output::{Form, Kind, Output};
 use crate::error::CliError;
 use crate::stored::{CompareError, asked, beside as beside_of};
 use crate::values::{THRESHOLD, metric, share};
@@ -9,9 +10,8 @@ use crate::views;
 use clap::Args;
 use ebbtide_analysis::between::Gate;
 use ebbtide_model::metric::Metric;
-use ebbtide_model::shown::Shown;
-use ebbtide_report::{Beside, beside, beside_csv, beside_html};
-use std::path::{Path, PathBuf};
+use ebbtide_model::shown::{self, Shown};
+use ebbtide_report::{Beside, beside, beside_csv, beside_html, beside_markdown};
 use std::process::ExitCode;
 
 /// Compare sessions with the first one, imported ones too
@@ -39,12 +39,8 @@ pub struct CompareArgs {
     /// Within this nothing is called faster or slower [default: 2%, or the threshold where that is less]
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     indifference: Option<f64>,
-    /// Write the comparison as one HTML file that needs no network
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-    /// Write one row per comparison, for spreadsheets, R and pandas; `-` is standard output
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// Runs `ebb compare`.
@@ -57,18 +53,8 @@ pub fn run(args: &CompareArgs, globals: &Globals) -> Result<ExitCode, CliError> 
             "--indifference is more than --threshold: a regression would not even be called slower; write a smaller one".to_owned(),
         )
     })?;
-    let to_stdout = |file: &Option<PathBuf>| file.as_deref() == Some(Path::new("-"));
-    if [globals.json, to_stdout(&args.html), to_stdout(&args.csv)].into_iter().filter(|asked| *asked).count()
-        > 1
-    {
-        return Err(CliError::Usage(
-            "only one of --json, --html - and --csv - can be on standard output; name a file".to_owned(),
-        ));
-    }
-    if args.html.is_some() && args.html == args.csv {
-        return Err(CliError::Usage("--html and --csv name the same file; give each its own".to_owned()));
-    }
-    for file in [&args.html, &args.csv].into_iter().flatten() {
+    let output = args.output.file(globals, Kind::REPORT)?;
+    if let Some((file, _)) = output {
         views::can_save(file)?;
     }
     let store = stored::open(globals)?;
@@ -76,7 +62,19 @@ pub fn run(args: &CompareArgs, globals: &Globals) -> Result<ExitCode, CliError> 
         CompareError::Store(error) => stored::wrong(error),
         CompareError::Beside(_) => CliError::usage(error),
     })?;
-    write(args, globals, &compared)?;
+    if let Some((file, kind)) = output {
+        views::save(file, &rendered(&compared, kind))?;
+        if !globals.quiet {
+            views::say(&format!("comparison written to {}", file.shown()));
+        }
+    }
+    match globals.form() {
+        Form::Text => {
+            let (columns, color) = views::stdout_width();
+            views::print_styled(&beside(&compared, columns, color))?;
+        }
+        other => views::print_data(&rendered(&compared, other.into()))?,
+    }
     Ok(match compared.gate() {
         Gate::Pass => ExitCode::SUCCESS,
         Gate::Regression => ExitCode::from(1),
@@ -84,24 +82,13 @@ pub fn run(args: &CompareArgs, globals: &Globals) -> Result<ExitCode, CliError> 
     })
 }
 
-fn write(args: &CompareArgs, globals: &Globals, compared: &Beside) -> Result<(), CliError> {
-    let mut elsewhere = false;
-    type Render = fn(&Beside) -> String;
-    let files: [(&Option<PathBuf>, Render); 2] = [(&args.html, beside_html), (&args.csv, beside_csv)];
-    for (file, render) in files {
-        let Some(file) = file else { continue };
-        views::save(file, &render(compared))?;
-        if file.as_os_str() == "-" {
-            elsewhere = true;
-        } else if !globals.quiet {
-            views::say(&format!("comparison written to {}", file.shown()));
-        }
+/// `compared` as a file of `kind`.
+fn rendered(compared: &Beside, kind: Kind) -> String {
+    match kind {
+        Kind::Html => beside_html(compared),
+        Kind::Json => shown::json(&compared.json()),
+        Kind::Csv => beside_csv(compared),
+        Kind::Markdown => beside_markdown(compared),
+        Kind::Text | Kind::Toml => beside(compared, views::COLUMNS_ELSEWHERE, false).into_string(),
     }
-    if globals.json {
-        views::print_json(&compared.json())?;
-    } else if !elsewhere {
-        let (columns, color) = views::stdout_width();
-        views::print_styled(&beside(compared, columns, color))?;
-    }
-    Ok(())
 }

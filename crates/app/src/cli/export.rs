@@ -80,7 +80,7 @@ pub fn run(args: &ExportArgs, globals: &Globals) -> Result<ExitCode, CliError> {
             [] => format!("{}: nothing to do, it is exported like that already\n", export.name),
             steps => format!("{}, to be exported:\n{}", export.name, keeping::numbered(steps)),
         };
-        return views::answer(globals.json, &value, &text);
+        return views::answer(globals.json(), &value, &text);
     }
     let done = with(globals, &control.stop, |exporter| exporter.export(&wanted))?;
     answer(&done, globals)
@@ -153,7 +153,7 @@ fn answer(done: &Done, globals: &Globals) -> Result<ExitCode, CliError> {
         text += "  the network carries it unencrypted: it is for a network of one's own\n";
     }
     text += &format!("`ebb undo {}` takes it away\n", export.name);
-    views::answer(globals.json, &value(export), &text)
+    views::answer(globals.json(), &value(export), &text)
 }
 
 fn value(export: &Export) -> Value {

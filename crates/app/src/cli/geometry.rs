@@ -86,7 +86,7 @@ impl ArrayArgs {
     pub fn layout(&self, members: usize) -> Result<LayoutNode, CliError> {
         let Some(layout) = self.layout else {
             let text = format!(
-                "no array: write --layout {} with --members and --member-size, or --file FILE --design NAME",
+                "no array: write --layout {} with --members and --member-size, or name a design, FILE:DESIGN",
                 LayoutName::ALL.iter().map(|layout| layout.name()).collect::<Vec<_>>().join(", ")
             );
             return Err(CliError::Usage(text));

@@ -1,5 +1,6 @@
 //! The options of every subcommand.
 
+use crate::cli::output::{Form, Printed};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -15,10 +16,22 @@ pub struct Globals {
     /// describe-volumes` or `aws pricing get-products` printed. Can be given several times
     #[arg(long, global = true, value_name = "FILE")]
     pub catalog: Vec<PathBuf>,
-    /// Print JSON, and only JSON, on standard output
-    #[arg(long, global = true)]
-    pub json: bool,
+    /// What is printed.
+    #[command(flatten)]
+    pub printed: Printed,
     /// Print no progress and no remarks on standard error, only errors
     #[arg(long, short, global = true)]
     pub quiet: bool,
+}
+
+impl Globals {
+    /// The form of what is printed.
+    pub fn form(&self) -> Form {
+        self.printed.asked().unwrap_or(Form::Text)
+    }
+
+    /// Whether that is JSON.
+    pub fn json(&self) -> bool {
+        self.form() == Form::Json
+    }
 }

@@ -32,7 +32,7 @@ const HEADINGS: &[(&str, &[Typed])] = &[
                 [
                     "ebb layout compare --members 4 --member-size 1TiB",
                     "ebb layout where --layout raid5 --members 4 --member-size 1GiB --offset 1MiB",
-                    "ebb layout where --file experiments/first-run.toml --design stripe-8 --offset 1MiB",
+                    "ebb layout where experiments/first-run.toml:stripe-8 --offset 1MiB",
                 ],
             ),
         ],
@@ -78,7 +78,7 @@ const HEADINGS: &[(&str, &[Typed])] = &[
                 [
                     "ebb compare 20261123-151421 last",
                     "ebb compare last:stripe-4 last:raid10-4 --metric lat_p99",
-                    "ebb compare 20261123-151421 last --threshold 10% --html compared.html",
+                    "ebb compare 20261123-151421 last --threshold 10% -o compared.html",
                 ],
             ),
             (
@@ -134,7 +134,7 @@ const HEADINGS: &[(&str, &[Typed])] = &[
                 [
                     "ebb user-data best.toml --members instance-store --mount /data",
                     "ebb user-data best.toml --members ebs --ebb installed",
-                    "ebb user-data best.toml --members ebs --format script",
+                    "ebb user-data best.toml --members ebs --script",
                 ],
             ),
         ],
@@ -159,7 +159,7 @@ const HEADINGS: &[(&str, &[Typed])] = &[
 const TOOLS: &[&str] = &["lab", "verify", "self-test", "completions", "man"];
 
 /// Options of `ebb bench` that its short help has.
-const OFTEN: [&str; 14] = [
+const OFTEN: [&str; 13] = [
     "rw",
     "bs",
     "iodepth",
@@ -169,7 +169,6 @@ const OFTEN: [&str; 14] = [
     "rwmixread",
     "fsync",
     "rate_iops",
-    "file",
     "design",
     "destroy",
     "profile",
@@ -196,7 +195,7 @@ First steps: `ebb run experiments/first-run.toml -o report.html`, then `ebb list
 
 /// Below a command's own options.
 const OF_EVERY_COMMAND: &str =
-    "Every command has --store, --catalog, --json and --quiet: see `ebb help options`.";
+    "Every command has --store, --catalog, --format, --json and --quiet: see `ebb help options`.";
 
 /// Explain a command, the options of every command, or the tools
 #[derive(Debug, Args)]

@@ -120,7 +120,7 @@ fn tell(taken: &[Taken], globals: &Globals) -> Result<ExitCode, CliError> {
             }
         }
     }
-    for note in in_order.iter().filter(|_| !globals.quiet && !globals.json) {
+    for note in in_order.iter().filter(|_| !globals.quiet && !globals.json()) {
         let times = match notes.get(note) {
             None | Some(1) => String::new(),
             Some(times) => format!(" (in {times} results)"),
@@ -128,7 +128,7 @@ fn tell(taken: &[Taken], globals: &Globals) -> Result<ExitCode, CliError> {
         views::say(&format!("ebb: {}: {}{times}", note.0.shown(), note.1));
     }
     views::answer(
-        globals.json,
+        globals.json(),
         &serde_json::json!({ "schema": "ebbtide.import/1", "sessions": sessions }),
         &text,
     )

@@ -174,7 +174,7 @@ fn build(args: &BuildArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     });
     let built = if there { "exists already; --force rebuilds it" } else { "is built" };
     let text = format!("the image with kernel {kernel} {built}: {}\n", directory.shown());
-    views::answer(globals.json, &value, &text)
+    views::answer(globals.json(), &value, &text)
 }
 
 fn command(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
@@ -183,7 +183,7 @@ fn command(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         return several::run(&machine, args.guests, &args.command, globals);
     }
     let mut guest = laboratory::open(globals.quiet)?.boot(&machine)?;
-    if globals.json {
+    if globals.json() {
         let finished = guest.capture(&args.command, &[])?;
         let mut value = json!({ "schema": "ebbtide.lab-run/1" });
         several::tell(&finished, &guest, &mut value);
@@ -218,7 +218,7 @@ fn shell(args: &GuestArgs, globals: &Globals) -> Result<ExitCode, CliError> {
 
 fn list(globals: &Globals) -> Result<ExitCode, CliError> {
     let holdings = laboratory::holdings()?;
-    views::answer(globals.json, &holdings.json(), &holdings.to_string())
+    views::answer(globals.json(), &holdings.json(), &holdings.to_string())
 }
 
 fn clean(args: &CleanArgs, globals: &Globals) -> Result<ExitCode, CliError> {
@@ -228,8 +228,8 @@ fn clean(args: &CleanArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let stays: Vec<Value> = left.iter().map(stays).collect();
     let value = json!({ "schema": "ebbtide.lab-clean/1", "removed": paths, "left": stays });
     let text: String = paths.iter().map(|path| format!("removed {path}\n")).collect();
-    views::answer(globals.json, &value, &text)?;
-    if paths.is_empty() && left.is_empty() && !globals.json && !globals.quiet {
+    views::answer(globals.json(), &value, &text)?;
+    if paths.is_empty() && left.is_empty() && !globals.json() && !globals.quiet {
         views::say("ebb: nothing to remove");
     }
     for left in &left {

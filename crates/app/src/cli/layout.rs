@@ -68,7 +68,7 @@ fn all(args: &CompareArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let caches =
         CACHES.map(|(cache, mode)| json!({ "cache": cache, "loses": mode.loses(), "lost": mode.loss() }));
     let value = json!({ "member_sizes": sizes, "chunk": args.chunk, "layouts": rows, "caches": caches });
-    views::answer(globals.json, &value, &text(&sizes, args.chunk, &rows))
+    views::answer(globals.json(), &value, &text(&sizes, args.chunk, &rows))
 }
 
 fn text(sizes: &[Bytes], chunk: Bytes, rows: &[Row]) -> String {

@@ -59,7 +59,7 @@ fn rate(text: &str) -> Result<Bytes, ValueError> {
 pub fn run(args: &LimitArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let limits = Limits([args.read, args.write, args.net].map(|rate| rate.map(|rate| rate.0)));
     let target = args.pid.map_or_else(|| Target::Command(args.command.clone()), Target::Process);
-    let wanted = Wanted { limits, target: target.clone(), aside: globals.json, ignored: not_ignored };
+    let wanted = Wanted { limits, target: target.clone(), aside: globals.json(), ignored: not_ignored };
     let say = |text: &str| {
         if !globals.quiet {
             views::say(&format!("ebb: {text}"));
@@ -73,7 +73,7 @@ pub fn run(args: &LimitArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         Err(error) => return Err(CliError::failed(error)),
     };
     view::ended(&limits, &course).iter().for_each(|line| say(line));
-    if globals.json {
+    if globals.json() {
         // That a command failed counts more than that nobody reads it.
         if let Err(error) = views::print_json(&view::json(&limits, &target, end, &course)) {
             match end {

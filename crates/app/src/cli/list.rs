@@ -26,14 +26,14 @@ pub fn run(args: &ListArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let store = Store::open_existing(globals.store.as_deref()).map_err(CliError::failed)?;
     let mut sessions = store.map_or(Ok(Vec::new()), |store| store.list()).map_err(CliError::failed)?;
     sessions.truncate(args.limit.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX));
-    if sessions.is_empty() && !globals.json {
+    if sessions.is_empty() && !globals.json() {
         if !globals.quiet {
             views::say("ebb: no sessions yet; `ebb run FILE` makes one");
         }
         return Ok(ExitCode::SUCCESS);
     }
     let value = serde_json::json!({ "schema": "ebbtide.sessions/1", "sessions": sessions });
-    views::answer(globals.json, &value, &table(&sessions))
+    views::answer(globals.json(), &value, &table(&sessions))
 }
 
 fn table(sessions: &[Summary]) -> String {

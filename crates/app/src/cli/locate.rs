@@ -3,14 +3,13 @@
 use super::geometry::{ArrayArgs, MemberArgs};
 use crate::cli::globals::Globals;
 use crate::error::CliError;
-use crate::experiment_file;
+use crate::experiment_file::{DesignName, NamedDesign, wrong};
 use crate::views;
-use clap::Args;
+use clap::{Args, ValueHint};
 use ebbtide_model::layout::{Extent, LayoutNode, Map, Role};
-use ebbtide_model::shown::{Shown, columns};
+use ebbtide_model::shown::columns;
 use ebbtide_model::units::{ArrayOffset, Bytes, MemberOffset};
 use serde_json::{Value, json};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Most chunks of one answer; what is longer is a mistake or a job for arithmetic.
@@ -26,19 +25,16 @@ pub struct WhereArgs {
     array: ArrayArgs,
     #[command(flatten)]
     members: MemberArgs,
-    /// Experiment file (TOML) with the design
-    #[arg(long, requires = "design", conflicts_with_all = ["layout", "members"], value_name = "FILE")]
-    file: Option<PathBuf>,
-    /// Name of the design in the experiment file
-    #[arg(long, requires = "file", value_name = "NAME")]
-    design: Option<String>,
+    /// Experiment file (TOML) and its design; FILE alone where it has one
+    #[arg(conflicts_with_all = ["layout", "members"], value_name = "FILE:DESIGN", value_hint = ValueHint::FilePath)]
+    design: Option<DesignName>,
     /// First byte of the extent in the array [default: 0]
     #[arg(long, conflicts_with = "member", value_name = "SIZE")]
     offset: Option<Bytes>,
     /// Bytes of the extent
     #[arg(long, default_value = "4KiB", conflicts_with = "member", value_name = "SIZE")]
     length: Bytes,
-    /// Reverse: the member, by its number from 0 or (with --file) its name
+    /// Reverse: the member, by its number from 0 or (with FILE:DESIGN) its name
     #[arg(long, requires = "member_offset", value_name = "M")]
     member: Option<String>,
     /// Reverse: the byte on that member
@@ -63,34 +59,30 @@ pub fn run(args: &WhereArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         (Some(member), Some(offset)) => reverse(&subject, subject.member(member)?, offset),
         _ => forward(&subject, args.offset.unwrap_or_default(), args.length)?,
     };
-    views::answer(globals.json, &value, &text)
+    views::answer(globals.json(), &value, &text)
 }
 
 fn subject(args: &WhereArgs, globals: &Globals) -> Result<Subject, CliError> {
-    let (Some(file), Some(design)) = (&args.file, &args.design) else {
+    let Some(named) = &args.design else {
         let sizes =
             if args.array.given() || args.members.given() { args.members.sizes()? } else { Vec::new() };
         let layout = args.array.layout(sizes.len())?;
         let map = Map::new(&layout, &sizes).map_err(CliError::usage)?;
         return Ok(Subject { layout, map, names: None });
     };
-    let shown = file.shown();
-    let (_, experiment) = experiment_file::load(file, &super::catalog::load(globals)?)?;
-    let found = experiment.designs.iter().find(|d| d.name == *design);
-    let layout = found.map(|design| design.layout.clone()).ok_or_else(|| {
-        let names: Vec<&str> = experiment.designs.iter().map(|d| d.name.as_str()).collect();
-        CliError::Usage(format!("{shown} has no design `{design}`; it has {}", names.join(", ")))
-    })?;
+    let NamedDesign { file, experiment, design, .. } = named.load(&super::catalog::load(globals)?)?;
+    let layout = experiment.designs[design].layout.clone();
     let volumes = || experiment.volumes.iter().enumerate();
     let used = layout.volumes();
     let unknown = volumes().filter(|(index, volume)| volume.size.is_none() && used.contains(index));
     let unknown: Vec<&str> = unknown.map(|(_, volume)| volume.name.as_str()).collect();
     if !unknown.is_empty() {
-        return Err(CliError::Usage(format!(
-            "{shown} gives no size for {}; add `size = \"...\"` there, or describe the array with --layout, \
-             --members and --member-size",
+        let what = format!(
+            "it gives no size for {}; add `size = \"...\"` there, or describe the array with --layout, --members and \
+             --member-size",
             unknown.join(", ")
-        )));
+        );
+        return Err(wrong(&file, what));
     }
     let sizes: Vec<Bytes> = volumes().map(|(_, volume)| volume.size.unwrap_or_default()).collect();
     let map = Map::new(&layout, &sizes).map_err(CliError::usage)?;

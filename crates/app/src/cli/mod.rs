@@ -24,6 +24,7 @@ mod list;
 mod locate;
 mod man;
 mod monitor;
+mod output;
 mod plan;
 mod run;
 mod selftest;
@@ -45,8 +46,10 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use ebbtide_model::shown::{LINE_MOST, excerpt, one_line};
 use ebbtide_runner::worker::Whereabouts;
 pub use globals::Globals;
+use output::Form;
 use std::ffi::OsString;
 use std::process::ExitCode;
+use strum::AsRefStr;
 use tracing::level_filters::LevelFilter;
 
 /// Build candidate arrays from block volumes, measure them fairly, explain the winner.
@@ -65,7 +68,8 @@ struct Cli {
     command: Command,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Subcommand, AsRefStr)]
+#[strum(serialize_all = "kebab-case")]
 enum Command {
     Run(run::RunArgs),
     Apply(apply::ApplyArgs),
@@ -182,7 +186,20 @@ fn log(globals: &Globals) -> Result<(), CliError> {
     Ok(())
 }
 
+impl Command {
+    /// The forms in which it prints. What only some of its uses have is refused there.
+    fn forms(&self) -> &'static [Form] {
+        match self {
+            Command::Run(_) | Command::Bench(_) | Command::Show(_) | Command::Compare(_) => Form::ALL,
+            Command::Watch(_) => &[Form::Text, Form::Json, Form::Csv],
+            Command::Completions(_) | Command::Help(_) => &[Form::Text],
+            _ => Form::PLAIN,
+        }
+    }
+}
+
 fn run(command: &Command, globals: &Globals) -> Result<ExitCode, CliError> {
+    globals.printed.among(&format!("`ebb {}`", command.as_ref()), command.forms())?;
     match command {
         Command::Run(args) => run::run(args, globals),
         Command::Apply(args) => apply::run(args, globals),

@@ -129,7 +129,7 @@ fn pass(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         let text = found.map_err(CliError::failed)?.text();
         kept::write_figures(file, &text)?;
     }
-    views::answer(globals.json, &view::pass_json(&seen), &view::pass_text(&seen))?;
+    views::answer(globals.json(), &view::pass_json(&seen), &view::pass_text(&seen))?;
     let mut failed = false;
     for seen in &seen {
         let Outcome::Failed(why) = &seen.outcome else { continue };
@@ -198,7 +198,7 @@ fn status(globals: &Globals) -> Result<ExitCode, CliError> {
     let pause_file = kept::pause_file(place.as_deref());
     let paused = paused(pause_file.clone()).is_some();
     let shown = view::Status { volumes, happened, store: kept_at, pause_file, paused, installed };
-    views::answer(globals.json, &shown.json(), &shown.text())
+    views::answer(globals.json(), &shown.json(), &shown.text())
 }
 
 /// The volumes of `store`, each with what was measured of it last, and what happened to them.

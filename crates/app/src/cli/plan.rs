@@ -172,7 +172,7 @@ fn show_plans(
         value["plans"][plan]["experiment_file"] = file.to_string_lossy().into();
     }
     let text = view::plans(need, &answer, files.as_deref());
-    views::answer(globals.json, &value, &text)?;
+    views::answer(globals.json(), &value, &text)?;
     match answer.plans.is_empty() {
         false => Ok(ExitCode::SUCCESS),
         true => Err(CliError::Inconclusive(format!(
@@ -273,5 +273,5 @@ fn show_table(
         "schema": TABLE_SCHEMA, "volume": { "type": record.full_name(), "order": order }, "rows": rows, "sources": sources
     });
     let text = view::table(&rows, &record.full_name(), &order, args.volumes, &sources);
-    views::answer(globals.json, &value, &text)
+    views::answer(globals.json(), &value, &text)
 }

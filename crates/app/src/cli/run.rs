@@ -3,6 +3,7 @@
 use crate::cli::best;
 use crate::cli::globals::Globals;
 use crate::cli::hosts::HostsArgs;
+use crate::cli::output::{Form, Kind, Output};
 use crate::error::CliError;
 use crate::experiment_file;
 use crate::kernel_names;
@@ -10,7 +11,7 @@ use crate::key;
 use crate::laboratory;
 use crate::progress::Progress;
 use crate::signals;
-use crate::views::{self, Format};
+use crate::views;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use ebbtide_analysis::{Analysis, together, unanswered};
@@ -19,7 +20,7 @@ use ebbtide_model::experiment::Experiment;
 use ebbtide_model::session::{Ending, Session, SessionMeta};
 use ebbtide_model::shown::Shown;
 use ebbtide_model::units::format_count;
-use ebbtide_report::{JsonOptions, Kept, OfDesign, Report};
+use ebbtide_report::{Kept, OfDesign, Report};
 use ebbtide_runner::listener::SessionListener;
 use ebbtide_runner::session::{self, Ended, RunContext};
 use ebbtide_runner::store::{Keep, Packed, Store};
@@ -32,7 +33,8 @@ use std::process::ExitCode;
 
 /// Measure candidate arrays in turn and say what limits each
 ///
-/// Builds the designs of an experiment, measures them, compares them.
+/// Builds the designs of an experiment, measures them, compares them. Of a sweep, `-o best.toml` writes the best design as an
+/// experiment of its own.
 ///
 /// Exit status: 0 the answer is there, 1 failed, 2 wrong usage, 3 it ran but the answer is inconclusive,
 /// 130 interrupted (finished trials are kept).
@@ -49,10 +51,8 @@ pub struct RunArgs {
     /// With --dry-run: every design of a sweep and every trial of each round, not only how many
     #[arg(long, requires = "dry_run")]
     verbose: bool,
-    /// Also write the report to FILE, in the format of its extension: .html, .json, .csv or .txt; with .toml the best design of a
-    /// sweep, as an experiment of its own
-    #[arg(long, short, value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
     /// Where to run the experiment
     #[arg(long, value_parser = backends(), default_value = "files", value_name = "BACKEND")]
     on: Named,
@@ -87,13 +87,14 @@ pub(super) fn backends() -> impl TypedValueParser<Value = Named> {
 pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     refuse_options(args)?;
     let (text, experiment) = experiment_file::load(&args.file, &super::catalog::load(globals)?)?;
-    let format = |path| match best::is_asked(path) {
-        true if experiment.sweep.is_none() => Err(best::none(path)),
-        true => best::may_replace(path).map(|()| (path, None)),
-        false => super::show::format_of(path, true).map(|format| (path, Some(format))),
-    };
-    let output = args.output.as_deref().map(format).transpose()?;
-    if let Some((path, _)) = output {
+    if args.dry_run {
+        globals.printed.among("`ebb run --dry-run`", Form::PLAIN)?;
+    }
+    let output = args.output.file(globals, Kind::of_session(&experiment))?;
+    if let Some((path, kind)) = output {
+        if kind == Kind::Toml {
+            best::may_replace(path)?;
+        }
         let of = |path: &Path| std::fs::metadata(path).ok().map(|there| (there.dev(), there.ino()));
         if of(path).is_some_and(|own| Some(own) == of(&args.file)) {
             return Err(CliError::Usage(format!(
@@ -117,8 +118,8 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let mut keep_in = store.as_mut().map_or_else(|| Keep::Memory(Packed::default()), Keep::Store);
     let ended = ready.measure(&mut keep_in, globals)?;
     let session = &ended.session;
-    let shown = if globals.json { Format::Json(JsonOptions::default()) } else { Format::Text };
-    let formats = [Some(shown), output.and_then(|(_, format)| format)].into_iter().flatten();
+    let shown = globals.form().format(false);
+    let formats = [Some(shown), output.and_then(|(_, kind)| kind.format(true))].into_iter().flatten();
     let kept = formats.map(|format| format.kept(session)).max().unwrap_or(Kept::Figures);
     let parts = keep_in
         .by_design(session, |part, records| OfDesign::new(session, part, records, kept))
@@ -130,22 +131,20 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let headline = report.answer.first().filter(|_| ended.trials > 0);
     // One that was refused is not in the store: nothing is changed.
     keep_in.update(&session.meta, headline.map(String::as_str)).map_err(CliError::failed)?;
-    if globals.json {
-        views::print_data(&views::render(&report, Format::Json(JsonOptions::default())))?;
-    } else if ended.trials > 0 {
-        views::print_styled(&views::for_stdout(&report))?;
+    if ended.trials > 0 || globals.json() {
+        views::print_report(&report, shown)?;
     }
     // A report of nothing must not take the place of one of something.
     let mut no_best = None;
-    if let Some((path, format)) = output.filter(|_| !ended.was_refused()) {
+    if let Some((path, kind)) = output.filter(|_| !ended.was_refused()) {
         let save = |text: &str, said: &str| {
             views::save(path, text)?;
-            if !globals.quiet && path.as_os_str() != "-" {
+            if !globals.quiet {
                 views::say(&format!("ebb: {said} written to {}", path.shown()));
             }
             Ok::<(), CliError>(())
         };
-        match (format, &analysis.race) {
+        match (kind.format(true), &analysis.race) {
             (Some(format), _) => save(&views::render(&report, format), "report")?,
             (None, None) => no_best = Some(best::NoBest::None.error(path)),
             (None, Some(race)) => match best::best(session, race) {
@@ -174,7 +173,7 @@ impl RunArgs {
             seed,
             dry_run,
             verbose: false,
-            output: None,
+            output: Output::default(),
             on,
             keep: false,
             destroy,
@@ -219,7 +218,7 @@ impl Ready<'_> {
         value["schema"] = json!("ebbtide.dry-run/1");
         value["plan"] = json!(plan);
         let text = plan.beginning(self.args.verbose) + &text + &plan.rounds(self.args.verbose);
-        let answered = views::answer(globals.json, &value, &text)?;
+        let answered = views::answer(globals.json(), &value, &text)?;
         // The plan is right all the same, and has been printed.
         refused.map_or(Ok(answered), |why| Err(CliError::Failed(why)))
     }

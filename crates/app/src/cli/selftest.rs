@@ -33,7 +33,7 @@ pub fn run(globals: &Globals) -> Result<ExitCode, CliError> {
         "nop": ceiling(test.nop),
         "notes": test.notes,
     });
-    views::answer(globals.json, &value, &text(&test, host.cores))
+    views::answer(globals.json(), &value, &text(&test, host.cores))
 }
 
 fn text(test: &SelfTest, cores: u32) -> String {

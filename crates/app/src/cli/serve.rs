@@ -39,7 +39,7 @@ pub fn run(args: &ServeArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         Options { address: args.listen.clone(), names: args.name.clone(), limits: Limits::default() };
     let server = Server::new(options).map_err(error)?;
     let url = server.url();
-    views::answer(globals.json, &json!({ "schema": "ebbtide.serve/1", "url": url }), &format!("{url}\n"))?;
+    views::answer(globals.json(), &json!({ "schema": "ebbtide.serve/1", "url": url }), &format!("{url}\n"))?;
     if !globals.quiet {
         views::say("ebb: serving the store; Ctrl-C ends it");
     }

@@ -110,7 +110,7 @@ pub fn run(args: &StatusArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     } else {
         let none = status.is_empty() && unread.is_empty();
         let text = if none { "nothing was made to stay on this host\n".to_owned() } else { status.text() };
-        views::answer(globals.json, &json!(status), &text)?;
+        views::answer(globals.json(), &json!(status), &text)?;
     }
     unread.iter().for_each(|why| views::say(&format!("ebb: {why}")));
     Ok(if status.is_healthy() && unread.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -39,6 +39,18 @@ pub(super) fn analysis(globals: &Globals, which: &str) -> Result<(Session, Analy
     Ok((session, analysis))
 }
 
+/// `error`, with how a design is named where `which` is no session but a design of the last one.
+pub(super) fn is_design(globals: &Globals, which: &str, error: CliError) -> CliError {
+    let last = open(globals).ok().and_then(|store| store.head("last").ok());
+    let is_one = |session: &Session| session.experiment.designs.iter().any(|design| design.name == which);
+    match last.filter(is_one) {
+        Some(_) => CliError::Usage(format!(
+            "no session `{which}`, but a design of the last one: name it as SESSION:DESIGN, here last:{which}"
+        )),
+        None => error,
+    }
+}
+
 /// The report of the session that `which` names, with as much of each trial as `format` shows.
 ///
 /// # Errors

@@ -124,7 +124,7 @@ fn undone(
 ) -> Result<ExitCode, CliError> {
     text.extend(left.iter().map(|left| format!("left alone: {left}\n")));
     let value = json!({ "schema": "ebbtide.undone/1", "name": args.name, "kind": kind.name(), "left": left });
-    views::answer(globals.json, &value, &text)
+    views::answer(globals.json(), &value, &text)
 }
 
 fn array(args: &UndoArgs, globals: &Globals) -> Result<ExitCode, CliError> {
@@ -144,7 +144,7 @@ fn array(args: &UndoArgs, globals: &Globals) -> Result<ExitCode, CliError> {
         });
         let notes: String = planned.notes.iter().map(|note| format!("note: {note}\n")).collect();
         let text = format!("{name}, to be taken away:\n{}{notes}", keeping::changes(&planned));
-        return views::answer(globals.json, &value, &text);
+        return views::answer(globals.json(), &value, &text);
     }
     let done = keeping::with(globals, &control.stop, |keeper| keeper.undo(name, args.destroy))?;
     let (steps, files) = (done.steps as u64, done.files as u64);
@@ -178,7 +178,7 @@ fn of_kind<P: Plan>(
             "schema": "ebbtide.undo-plan/1", "name": name, "kind": kind.name(), "steps": steps, "files": [], "after": [], "notes": [],
         });
         let text = format!("{name}, to be taken away:\n{}", keeping::numbered(&steps));
-        return views::answer(globals.json, &value, &text);
+        return views::answer(globals.json(), &value, &text);
     }
     let (gone, left) = keeping::on_host(globals, &ThisHost, &control.stop, true, |context| {
         Engine::<P>::new(context).undo(name, args.force)

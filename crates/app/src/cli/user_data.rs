@@ -2,10 +2,10 @@
 
 use crate::cli::globals::Globals;
 use crate::error::CliError;
-use crate::experiment_file::{design, wrong};
+use crate::experiment_file::{DesignName, NamedDesign, wrong};
 use crate::kernel_names;
-use crate::{experiment_file, views};
-use clap::{Args, ValueEnum};
+use crate::views;
+use clap::{Args, ValueHint};
 use ebbtide_provision::boot::{BootOrder, Ebb, Members, USER_DATA_MAX, cloud_config};
 use ebbtide_provision::{Class, default_name};
 use serde_json::json;
@@ -21,11 +21,9 @@ use strum::VariantNames;
 /// disk that carries anything is never written: then nothing is made, the log says why, and the machine boots all the same.
 #[derive(Debug, Args)]
 pub struct UserDataArgs {
-    /// Experiment file (TOML), such as `ebb run -o best.toml` writes
-    file: PathBuf,
-    /// The design to make [default: the only one]
-    #[arg(long, value_name = "NAME")]
-    design: Option<String>,
+    /// Experiment file (TOML), such as `ebb run -o best.toml` writes, and its design to make; FILE alone where it has one
+    #[arg(value_name = "FILE:DESIGN", value_hint = ValueHint::FilePath)]
+    design: DesignName,
     /// What to call it: the array, its unit, its script [default: the design's name]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -47,17 +45,9 @@ pub struct UserDataArgs {
     /// has it]
     #[arg(long, value_name = "CLASS", requires = "ebb", value_parser = clap::builder::PossibleValuesParser::new(Class::VARIANTS))]
     class: Option<String>,
-    /// Output format
-    #[arg(long, value_enum, default_value_t = Format::CloudConfig)]
-    format: Format,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// User data for cloud-init
-    CloudConfig,
-    /// A script for images without cloud-init, and for a machine that runs
-    Script,
+    /// A shell script, for images without cloud-init and for a machine that runs
+    #[arg(long)]
+    script: bool,
 }
 
 /// Runs `ebb user-data`.
@@ -65,29 +55,30 @@ enum Format {
 /// # Errors
 /// See the exit statuses in the help.
 pub fn run(args: &UserDataArgs, globals: &Globals) -> Result<ExitCode, CliError> {
-    let (experiment_text, experiment) = experiment_file::load(&args.file, &super::catalog::load(globals)?)?;
-    let design = design(&args.file, &experiment, args.design.as_deref())?;
+    let NamedDesign { file, text: experiment_text, experiment, design } =
+        args.design.load(&super::catalog::load(globals)?)?;
+    let file = file.as_path();
     let members = match args.members.as_slice() {
         [] => None,
-        words => Some(Members::kind(words).map_err(|error| wrong(&args.file, error))?),
+        words => Some(Members::kind(words).map_err(|error| wrong(file, error))?),
     };
     let fallback = default_name(&experiment.designs[design].name);
     let name = args.name.as_deref().unwrap_or(&fallback);
     let order = BootOrder { experiment: &experiment, design, name, mountpoint: &args.mount, members };
     let (members, script) = match &args.ebb {
         None => {
-            let boot = order.boot().map_err(|error| wrong(&args.file, error))?;
+            let boot = order.boot().map_err(|error| wrong(file, error))?;
             let script = boot.script();
             (boot.members, script)
         }
         Some(place) => {
             // As the machine reads it, which has no other files.
-            ebbtide_experiment::parse(&experiment_text, &args.file.to_string_lossy()).map_err(|errors| {
+            ebbtide_experiment::parse(&experiment_text, &file.to_string_lossy()).map_err(|errors| {
                 CliError::Usage(format!("{errors}\n(as the machine reads it, with nothing beside it)"))
             })?;
             let ebb = ebb(place, args.sha256.as_deref())?;
             let brought = order.brought(&experiment_text, ebb, args.class.as_deref());
-            let brought = brought.map_err(|error| wrong(&args.file, error))?;
+            let brought = brought.map_err(|error| wrong(file, error))?;
             let script = brought.script();
             (brought.members, script)
         }
@@ -101,17 +92,14 @@ pub fn run(args: &UserDataArgs, globals: &Globals) -> Result<ExitCode, CliError>
             );
         }
     }
-    let text = match args.format {
-        Format::CloudConfig => cloud_config(name, &script, has_instance_store),
-        Format::Script => script,
-    };
+    let text = if args.script { script } else { cloud_config(name, &script, has_instance_store) };
     if text.len() > USER_DATA_MAX && !globals.quiet {
         views::say(&format!(
             "ebb: these are {} bytes, and EC2 takes {USER_DATA_MAX}: compress it (gzip), which cloud-init undoes",
             text.len()
         ));
     }
-    if globals.json {
+    if globals.json() {
         let value = json!({
             "schema": "ebbtide.user-data/1", "name": name, "mount": args.mount, "members": members.links(),
             "disks": experiment.designs[design].volumes().len(), "text": text,

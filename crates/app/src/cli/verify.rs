@@ -61,7 +61,7 @@ pub fn run(args: &VerifyArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let found = check(&target, &ledger, &control).map_err(CliError::failed)?;
     progress.done();
     let names = Names::new(&ledger, &args.members, args.array.as_deref());
-    views::answer(globals.json, &json(&ledger, &found, &names), &text(&ledger, &found, &names))?;
+    views::answer(globals.json(), &json(&ledger, &found, &names), &text(&ledger, &found, &names))?;
     ending(&ledger, &found)
 }
 
@@ -118,7 +118,7 @@ pub(super) fn write(
         text(&outcome.ledger, &outcome.found, &names)
     );
     told.extend(outcome.notes.iter().map(|note| format!("note      {note}\n")));
-    views::answer(globals.json, &value, &told)?;
+    views::answer(globals.json(), &value, &told)?;
     if written.stopped && outcome.found.bad.is_empty() {
         return Err(CliError::Interrupted("everything acknowledged so far is there".to_owned()));
     }

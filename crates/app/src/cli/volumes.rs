@@ -65,8 +65,8 @@ pub fn run(args: &VolumesArgs, globals: &Globals) -> Result<ExitCode, CliError> 
         "unread": unread,
     });
     let text = volumes::text(&facts.devices, &wanted, &known, &found, args.wide);
-    let answered = views::answer(globals.json, &value, &text)?;
-    if !globals.json && !globals.quiet {
+    let answered = views::answer(globals.json(), &value, &text)?;
+    if !globals.json() && !globals.quiet {
         unread.iter().for_each(|line| views::say(&format!("ebb: {line}")));
     }
     Ok(answered)

@@ -3,6 +3,7 @@
 mod log;
 
 use crate::cli::globals::Globals;
+use crate::cli::output::Form;
 use crate::error::CliError;
 use crate::signals;
 use crate::views;
@@ -37,12 +38,6 @@ pub struct WatchArgs {
     /// Stop after N intervals
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Print CSV: one row per device and interval
-    #[arg(long, conflicts_with = "json")]
-    csv: bool,
-    /// Print tables on a terminal too
-    #[arg(long)]
-    plain: bool,
     /// Compare the given devices with each other, as if they were members of one array
     #[arg(long)]
     siblings: bool,
@@ -93,14 +88,15 @@ pub fn run(args: &WatchArgs, globals: &Globals) -> Result<ExitCode, CliError> {
             .map_err(|e| CliError::Failed(format!("cannot handle signals: {e}")))?;
     }
     let failed = |e: std::io::Error| CliError::Failed(format!("cannot watch: {e}"));
-    if views::stdout_is_terminal() && !globals.json && !args.csv && !args.plain {
+    let form = globals.form();
+    if views::stdout_is_terminal() && globals.printed.asked().is_none() {
         tui::run(&mut watch, &mut source, args.count, &stop, time_of_day).map_err(failed)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let first = match (args.csv, globals.json || args.no_boot) {
-        (true, _) => views::print_more_data(plain::CSV_HEADER)?,
-        (false, true) => true,
-        (false, false) => match source.since_boot(&watch) {
+    let first = match form {
+        Form::Csv => views::print_more_data(plain::CSV_HEADER)?,
+        _ if form == Form::Json || args.no_boot => true,
+        _ => match source.since_boot(&watch) {
             Some(boot) => views::print_more(&format!("{}\n", plain::table(&boot)))?,
             None => true,
         },
@@ -112,12 +108,10 @@ pub fn run(args: &WatchArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     while args.count.is_none_or(|count| watch.readings < count) && wait_until(due, &stop) {
         source.read(&mut watch).map_err(failed)?;
         due = tui::next_due(due, interval);
-        let more = if globals.json {
-            views::print_more_data(&json_line(&plain::to_json(&watch, unix_seconds())))
-        } else if args.csv {
-            views::print_more_data(&plain::csv(&watch, unix_seconds()))
-        } else {
-            views::print_more(&format!("{}\n", plain::table(&watch)))
+        let more = match form {
+            Form::Json => views::print_more_data(&json_line(&plain::to_json(&watch, unix_seconds()))),
+            Form::Csv => views::print_more_data(&plain::csv(&watch, unix_seconds())),
+            Form::Text | Form::Markdown => views::print_more(&format!("{}\n", plain::table(&watch))),
         };
         if !more? {
             break;

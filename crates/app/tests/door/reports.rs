@@ -22,9 +22,11 @@ fn a_report_never_replaces_a_store() {
     let home = home();
     let store = home.path("data/ebbtide/store.sqlite");
     let before = std::fs::read(&store).unwrap();
-    for line in
-        ["show last --json -o", "run x.toml --on sim --quiet -o", "show last --csv --store other.sqlite -o"]
-    {
+    for line in [
+        "show last --json -o",
+        "run x.toml --on sim --quiet -o",
+        "show last --format csv --store other.sqlite -o",
+    ] {
         let mut command = home.ebb(line);
         let target = if line.starts_with("run") {
             std::fs::hard_link(&store, home.path("r.json")).unwrap();
@@ -224,7 +226,7 @@ fn a_journal_of_a_run_that_was_killed_is_not_written() {
     let journals = home.files_in("state/ebbtide/journals");
     let [journal] = journals.as_slice() else { panic!("{journals:?}") };
     let before = std::fs::read(journal).unwrap();
-    for line in ["show last --csv -o", "bench --rw write --bs 512 --size 512 --destroy --filename"] {
+    for line in ["show last --format csv -o", "bench --rw write --bs 512 --size 512 --destroy --filename"] {
         let output = home.ebb(line).arg(journal).output().unwrap();
         assert!([1, 2].contains(&status(&output)), "{line}: {output:?}");
         assert!(stderr(&output).contains("a journal of ebb's"), "{line}: {output:?}");
@@ -278,7 +280,7 @@ fn a_report_goes_to_no_file_by_its_descriptor_but_where_the_shell_sends_it() {
     let home = home();
     std::fs::write(home.path("victim"), "a user's own").unwrap();
     let shell = |script: &str| {
-        let script = script.replace("EBB", &format!("{} show --csv -o", super::common::EBB));
+        let script = script.replace("EBB", &format!("{} show --format csv -o", super::common::EBB));
         home.command("bash").args(["-c", &script]).output().unwrap()
     };
     for name in ["/proc/self/fd/9", "/dev/fd/9", "/proc/thread-self/fd/9"] {
@@ -306,7 +308,7 @@ fn a_report_goes_to_no_file_by_its_descriptor_but_where_the_shell_sends_it() {
 #[test]
 fn a_pipe_that_nobody_reads_is_told_and_not_waited_for() {
     let home = home();
-    let script = format!("mkfifo p; timeout 60 {} show --csv -o p", super::common::EBB);
+    let script = format!("mkfifo p; timeout 60 {} show --format csv -o p", super::common::EBB);
     let output = home.command("sh").args(["-c", &script]).output().unwrap();
     assert_eq!(status(&output), 1, "{output:?}");
     assert!(stderr(&output).contains("nobody reads this pipe"), "{output:?}");
@@ -320,7 +322,7 @@ fn a_report_that_is_replaced_keeps_its_owner_or_is_not_replaced() {
     std::fs::write(&file, "old").unwrap();
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o640)).unwrap();
     std::os::unix::fs::chown(&file, Some(65534), Some(65534)).unwrap();
-    assert_eq!(status(&home.ebb("show --csv -o r.csv").output().unwrap()), 0);
+    assert_eq!(status(&home.ebb("show --format csv -o r.csv").output().unwrap()), 0);
     let found = std::fs::metadata(&file).unwrap();
     assert_eq!((found.uid(), found.gid(), found.mode() & 0o7777), (65534, 65534, 0o640));
     assert_ne!(std::fs::read(&file).unwrap(), b"old");
@@ -332,11 +334,11 @@ fn a_report_that_is_replaced_keeps_its_owner_or_is_not_replaced() {
     for name in ["", "data", "data/ebbtide", "data/ebbtide/store.sqlite"] {
         std::os::unix::fs::chown(home.path(name), Some(65534), Some(65534)).unwrap();
     }
-    let output = as_nobody(&home, "show --full --csv -o r.csv");
+    let output = as_nobody(&home, "show --full --format csv -o r.csv");
     assert_eq!(status(&output), 2, "{output:?}");
     assert!(stderr(&output).contains("belongs to another user"), "{output:?}");
     assert_eq!(std::fs::read(&file).unwrap(), before);
-    assert_eq!(status(&as_nobody(&home, "show --csv -o mine.csv")), 0);
+    assert_eq!(status(&as_nobody(&home, "show --format csv -o mine.csv")), 0);
 }
 
 #[test]

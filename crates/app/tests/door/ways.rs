@@ -140,7 +140,7 @@ pub const WAYS: &[Way] = &[
         may: May::Devices,
         command: |home, target| {
             experiment(home, target, "device", "");
-            home.ebb("bench --file x.toml --design d --rw write --size 1m --destroy")
+            home.ebb("bench --design x.toml:d --rw write --size 1m --destroy")
         },
     },
     Way {
@@ -193,15 +193,22 @@ pub const WAYS: &[Way] = &[
         may: May::Nothing,
         command: |home, target| {
             session(home);
-            let script =
-                format!("exec {} show --csv -o /proc/self/fd/9 9<{}", super::common::EBB, target.display());
+            let script = format!(
+                "exec {} show --format csv -o /proc/self/fd/9 9<{}",
+                super::common::EBB,
+                target.display()
+            );
             let mut command = home.command("bash");
             command.args(["-c", &script]);
             command
         },
     },
     Way { name: "report --json", may: May::Files, command: |home, target| report(home, target, "--json") },
-    Way { name: "report --csv", may: May::Files, command: |home, target| report(home, target, "--csv") },
+    Way {
+        name: "report --csv",
+        may: May::Files,
+        command: |home, target| report(home, target, "--format csv"),
+    },
     Way {
         name: "run on what a path below /dev leads to",
         may: May::Devices,

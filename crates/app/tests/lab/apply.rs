@@ -46,7 +46,7 @@ pub fn experiment() -> String {
 
 pub fn apply(name: &str) -> String {
     let (_, mountpoint, _) = DESIGNS.iter().find(|(other, ..)| *other == name).unwrap();
-    format!("ebb apply e.toml --design {name} --mount '{mountpoint}'")
+    format!("ebb apply e.toml:{name} --mount '{mountpoint}'")
 }
 
 /// All that an apply may change and [`super::guests`] does not look at.
@@ -219,7 +219,7 @@ fn volumes_that_grow_are_taken_up_while_they_are_used() {
             "{}",
             tell(
                 &mut guest,
-                &format!("ebb apply e.toml --design {name} --mount {place} 2>&1; echo kept >{place}/file")
+                &format!("ebb apply e.toml:{name} --mount {place} 2>&1; echo kept >{place}/file")
             )
         );
     }
@@ -235,10 +235,7 @@ fn volumes_that_grow_are_taken_up_while_they_are_used() {
     for (name, place) in [("pair", "/pair"), ("long", "/long")] {
         eprintln!(
             "{}",
-            tell(
-                &mut guest,
-                &format!("ebb apply e.toml --design {name} --mount {place} 2>&1; cat {place}/file")
-            )
+            tell(&mut guest, &format!("ebb apply e.toml:{name} --mount {place} 2>&1; cat {place}/file"))
         );
     }
     let after = tell(&mut guest, sizes);

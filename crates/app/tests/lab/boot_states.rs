@@ -17,12 +17,12 @@ const DISKS: [&str; 4] = ["a", "b", "c", "d"];
 const BYTES: u64 = 8 << 20;
 
 /// Writes what `ebb user-data` prints with `arguments` to `script`.
-fn print(place: &Path, script: &str, arguments: &[&str]) {
+fn print(place: &Path, script: &str, (design, arguments): (&str, &[&str])) {
     let file = place.join("e.toml");
     std::fs::write(&file, EXPERIMENT).unwrap();
     let ebb = Command::new(env!("CARGO_BIN_EXE_ebb"))
-        .args(["user-data", "--format", "script", "--name", "data", "--mount", "/srv/at/data", "--quiet"])
-        .arg(&file)
+        .args(["user-data", "--script", "--name", "data", "--mount", "/srv/at/data", "--quiet"])
+        .arg(format!("{}:{design}", file.display()))
         .args(arguments)
         .output()
         .unwrap();
@@ -39,24 +39,16 @@ fn fetched() -> String {
 fn told(script: String) -> String {
     let place = tempfile::tempdir_in("/var/tmp").unwrap();
     std::fs::create_dir(place.path().join("share")).unwrap();
-    print(place.path(), "kind", &["--design", "two", "--members", "/dev/disk/by-id/t-*"]);
-    print(place.path(), "named", &["--design", "two"]);
-    print(place.path(), "parity", &["--design", "parity"]);
+    print(place.path(), "kind", ("two", &["--members", "/dev/disk/by-id/t-*"]));
+    print(place.path(), "named", ("two", &[]));
+    print(place.path(), "parity", ("parity", &[]));
     let ebb = place.path().join("share/ebb");
     std::fs::write(&ebb, fetched()).unwrap();
     let sum = Command::new("sha256sum").arg(&ebb).output().unwrap().stdout;
     let sum = String::from_utf8_lossy(&sum[..64]).into_owned();
     for (script, sum) in [("brought", sum), ("other", "0".repeat(64))] {
-        let kind = [
-            "--design",
-            "two",
-            "--members",
-            "/dev/disk/by-id/t-*",
-            "--ebb",
-            "http://127.0.0.1:8000/ebb",
-            "--sha256",
-        ];
-        print(place.path(), script, &[&kind[..], &[&sum]].concat());
+        let kind = ["--members", "/dev/disk/by-id/t-*", "--ebb", "http://127.0.0.1:8000/ebb", "--sha256"];
+        print(place.path(), script, ("two", &[&kind[..], &[&sum]].concat()));
     }
     let disks: Vec<_> = DISKS.map(|name| place.path().join(name)).into();
     for disk in &disks {

@@ -70,7 +70,7 @@ fn site(name: &str) -> Guest {
 #[test]
 fn halves_that_ran_apart_are_neither_run_nor_merged() {
     let mut guest = site("copies-two");
-    let apply = "ebb apply e.toml --design two";
+    let apply = "ebb apply e.toml:two";
     eprintln!(
         "{}",
         with_tools(&mut guest, &format!("{apply} 2>&1; synced; mdadm --examine /dev/disk/by-id/virtio-a"))
@@ -162,7 +162,7 @@ fn halves_that_ran_apart_are_neither_run_nor_merged() {
 #[test]
 fn a_host_is_taken_out_and_brought_back() {
     let mut guest = site("copies-three");
-    let apply = "ebb apply e.toml --design three";
+    let apply = "ebb apply e.toml:three";
     with_tools(&mut guest, &format!("{apply} 2>&1; synced"));
     assert_eq!(status(&mut guest)["can_lose_hosts"], 2);
     let said = with_tools(
@@ -226,7 +226,7 @@ fn a_host_is_taken_out_and_brought_back() {
 #[test]
 fn what_comes_back_to_a_half_that_was_given_up_is_copied_as_a_whole_and_counts_again() {
     let mut guest = site("copies-given-up");
-    let apply = "ebb apply e.toml --design three";
+    let apply = "ebb apply e.toml:three";
     with_tools(&mut guest, &format!("{apply} 2>&1; synced"));
     // A and b go on without c, and somebody runs c by force; a is overwritten with what c has.
     with_tools(

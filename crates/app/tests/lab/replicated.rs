@@ -60,7 +60,7 @@ fn experiment(hosts: &mut Hosts, files: &str) -> String {
 
 fn apply(array: &str, files: &str) -> String {
     let mount = if array == files { " --mount /files" } else { "" };
-    format!("ebb apply /var/lib/ebbtide/e.toml --design {array}{mount}")
+    format!("ebb apply /var/lib/ebbtide/e.toml:{array}{mount}")
 }
 
 /// What an array is like, and the sentences on its hosts.
@@ -340,7 +340,7 @@ fn three_hosts_by_commands_alone() {
     let (designs, _) = designs.split_at(designs.find("[answer]").unwrap());
     text += &designs.replace("[designs.replicated]\n", "[designs.replicated]\nfilesystem = \"ext4\"\n");
     hosts.tell(&format!("cat >/var/lib/ebbtide/e.toml <<'E'\n{text}E\n"));
-    let apply = "ebb apply /var/lib/ebbtide/e.toml --design replicated --name data --mount /data";
+    let apply = "ebb apply /var/lib/ebbtide/e.toml:replicated --name data --mount /data";
     eprintln!("{}", hosts.tell(&format!("{apply} 2>&1")));
     wait_healthy(&mut hosts);
     let said = hosts.tell("ebb status");

@@ -31,8 +31,8 @@ fn what_cannot_be_applied_is_wrong_usage_with_what_to_write() {
     home.write("moving.toml", &ON_DEVICES.replace("/dev/disk/by-id/none-a", "/dev/none-at-all"));
     for (line, wanted) in [
         ("apply e.toml", ["raid0-xfs", "--mount /data"]),
-        ("apply two.toml --mount /data", ["2 designs", "--design: raid0-xfs, other"]),
-        ("apply two.toml --mount /data --design none", ["no design none", "raid0-xfs, other"]),
+        ("apply two.toml --mount /data", ["2 designs", "FILE:DESIGN: raid0-xfs, other"]),
+        ("apply two.toml:none --mount /data", ["no design `none`", "raid0-xfs, other"]),
         ("apply files.toml --mount /data", ["volume a is a file", "/dev/disk/by-id/"]),
         (
             "apply end.toml --mount /data",
@@ -42,7 +42,7 @@ fn what_cannot_be_applied_is_wrong_usage_with_what_to_write() {
         ("apply e.toml --mount data", ["mount point data", "begin it with /"]),
         ("apply e.toml --mount /data --name 0", ["the name `0`", "--name"]),
         ("apply e.toml --mount /data --class other", ["other", "persistent"]),
-        ("apply", ["<FILE>", "Usage"]),
+        ("apply", ["<FILE:DESIGN>", "Usage"]),
     ] {
         refused(&home, line, 2, &wanted);
         refused(&home, &format!("{line} --dry-run"), 2, &wanted);

@@ -93,8 +93,8 @@ fn an_import_becomes_the_users_catalogue() {
     fs::write(&file, text).expect("writes");
     for command in [
         &["check"][..],
-        &["layout", "where", "--offset=0", "--design=d", "--file"],
-        &["bench", "--design=d", "--rw=read", "--runtime=100ms", "--file"],
+        &["layout", "where", "--offset=0"],
+        &["bench", "--rw=read", "--runtime=100ms", "--design"],
         &["run", "--dry-run"],
     ] {
         stdout(ebb(home.path()).args(command).arg(&file));

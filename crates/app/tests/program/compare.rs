@@ -53,11 +53,9 @@ fn a_volume_that_is_a_fifth_slower_is_a_regression_and_the_same_one_is_none() {
     let slow = run(&home, &experiment("slow", 800, 12), 3);
 
     // 1 is for a regression alone.
-    for wrong in [
-        format!("compare {base} nope"),
-        format!("compare {base} 2"),
-        format!("compare {base} {slow} --html c --csv c"),
-    ] {
+    for wrong in
+        [format!("compare {base} nope"), format!("compare {base} 2"), format!("compare {base} {slow} -o c")]
+    {
         let output = home.ebb(&wrong).output().unwrap();
         assert_eq!(status(&output), 2, "{wrong}: {}", stderr(&output));
     }
@@ -146,10 +144,11 @@ fn the_comparison_is_written_as_html_and_csv() {
     let home = Home::new();
     let base = run(&home, &experiment("<base>", 1000, 8), 1);
     let slow = run(&home, &experiment("slow", 800, 8), 3);
-    let line = format!("compare {base} {slow} --html c.html --csv c.csv");
-    let output = home.ebb(&line).output().unwrap();
-    assert_eq!(status(&output), 1, "{output:?}");
-    assert!(stderr(&output).contains("c.html") && stderr(&output).contains("c.csv"), "{}", stderr(&output));
+    for file in ["c.html", "c.csv", "c.md", "c.json", "c.txt"] {
+        let output = home.ebb(&format!("compare {base} {slow} -o {file}")).output().unwrap();
+        assert_eq!(status(&output), 1, "{output:?}");
+        assert!(stderr(&output).contains(file), "{}", stderr(&output));
+    }
     let page = std::fs::read_to_string(home.path("c.html")).unwrap();
     for told in [
         "slower, a regression",
@@ -167,13 +166,20 @@ fn the_comparison_is_written_as_html_and_csv() {
     let rows: Vec<Vec<&str>> = rows.map(|row| row.split(',').collect()).collect();
     assert_eq!(rows.len(), 4, "two designs, two metrics");
     assert!(rows.iter().all(|row| row.len() == columns && row[0] == base && row[1] == slow), "{table}");
-    let printed = home.ebb(&format!("compare {base} {slow} --csv - -q")).output().unwrap();
-    assert_eq!(String::from_utf8(printed.stdout).unwrap(), table, "and nothing else");
-    let nowhere = home.ebb(&format!("compare {base} {slow} --html no/c.html")).output().unwrap();
+    for (form, file) in [("csv", "c.csv"), ("markdown", "c.md"), ("json", "c.json"), ("text", "c.txt")] {
+        let printed = home.ebb(&format!("compare {base} {slow} --format {form}")).output().unwrap();
+        let written = std::fs::read_to_string(home.path(file)).unwrap();
+        assert_eq!(String::from_utf8(printed.stdout).unwrap(), written, "{form}: and nothing else");
+    }
+    let pasted = std::fs::read_to_string(home.path("c.md")).unwrap();
+    assert!(
+        pasted.contains("\n| design | metric | A | B | B / A |") && !pasted.contains("<base>"),
+        "{pasted}"
+    );
+    let nowhere = home.ebb(&format!("compare {base} {slow} -o no/c.html")).output().unwrap();
     assert_eq!((status(&nowhere), nowhere.stdout.is_empty()), (2, true), "{nowhere:?}");
-    // The file has an option of its own.
     let said = stderr(&nowhere);
-    assert!(said.contains("make it, or name another file") && !said.contains("-o"), "{said}");
+    assert!(said.contains("make it, or name another file"), "{said}");
 }
 
 #[test]

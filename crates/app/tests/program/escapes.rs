@@ -109,6 +109,9 @@ fn file_names_and_excerpts() {
         "verify",
         "watch --log",
         "catalog import",
+        "layout where",
+        "user-data",
+        "bench --rw read --design",
         "catalog list --catalog",
         "plan",
     ] {
@@ -125,7 +128,7 @@ fn file_names_and_excerpts() {
     // Arguments that the command line itself refuses, and file names that are no text.
     for arguments in [
         vec![nowhere],
-        vec![OsStr::new("show"), OsStr::new("x"), OsStr::new("y"), nowhere],
+        vec![OsStr::new("show"), OsStr::new("x"), nowhere],
         vec![OsStr::new("list"), OsStr::new("-n"), nowhere],
     ] {
         assert!(printed(&home, &arguments).contains("\\x1b]0;owned"), "{arguments:?}");
@@ -164,11 +167,11 @@ fn what_others_measured() {
             format!("show {id}"),
             format!("show {id} --why"),
             format!("show {id}"),
-            format!("show {id} --csv"),
+            format!("show {id} --format csv"),
         ] {
             let output = home.ebb(&line).output().unwrap();
             assert_eq!(status(&output), 0, "{line}: {output:?}");
-            if !line.contains("--csv") {
+            if !line.contains("--format csv") {
                 printed(&home, &words(&line));
             }
         }

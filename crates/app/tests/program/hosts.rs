@@ -118,7 +118,7 @@ fn each_host_runs_its_share_and_all_of_it_is_one_trial() {
     for trial in trials(&session, "one", "read") {
         assert_eq!(names(trial), of(&[("alpha", 5)]));
     }
-    let csv = String::from_utf8(home.ebb("show --csv").output().unwrap().stdout).unwrap();
+    let csv = String::from_utf8(home.ebb("show --format csv").output().unwrap().stdout).unwrap();
     let rows: Vec<&str> = csv.lines().filter(|line| line.contains(",host_iops,")).collect();
     assert!(csv.lines().next().unwrap().ends_with(",error,host"), "{csv}");
     assert!(rows.iter().any(|row| row.ends_with(",beta")) && rows.iter().any(|row| row.ends_with(",alpha")));

@@ -111,13 +111,13 @@ fn old_results_stand_beside_new_ones() {
         (format!("compare {new}"), "2 values required"),
         (format!("compare {new} {new}"), "named already"),
         (format!("compare {new} {new}:single"), "named already"),
-        (format!("compare {new}:none {fio}"), "no design `none`; it has: single"),
+        (format!("compare {new}:none {fio}"), "it has no design `none`; it has single"),
         (format!("compare {new} {fio} -w nothing"), "there are: seqread"),
         (format!("compare {new} {fio} --threshold 5"), "such as 5%"),
         (format!("compare {new} {fio} --threshold 100%"), "less than 100%"),
         (format!("compare {new} {fio} --threshold 1% --indifference 2%"), "write a smaller one"),
         (format!("compare {new} {fio} -m speed"), "write one of throughput, iops"),
-        (format!("compare {new} {fio} --json --csv -"), "only one of"),
+        (format!("compare {new} {fio} --json --format csv"), "give one of them"),
     ] {
         let output = home.ebb(&line).output().unwrap();
         assert_eq!(status(&output), 2, "{line}");

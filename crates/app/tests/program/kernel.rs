@@ -21,7 +21,7 @@ fn text(bytes: &[u8]) -> String {
 fn what_only_the_kernel_can_is_refused_elsewhere_by_name() {
     let home = Home::new();
     home.write("e.toml", STACK);
-    for command in ["run e.toml --dry-run --on files", "bench --file e.toml --design d --rw read --size 1m"] {
+    for command in ["run e.toml --dry-run --on files", "bench --design e.toml:d --rw read --size 1m"] {
         let output = home.ebb(command).output().unwrap();
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{said}");

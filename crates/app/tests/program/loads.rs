@@ -12,7 +12,10 @@ fn directory() -> TempDir {
 /// `ebb SUBCOMMAND` with its state in `home`, and no progress.
 fn run(home: &TempDir, subcommand: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
-    command.env("XDG_STATE_HOME", home.path().join("state")).args(["--quiet", subcommand]);
+    command
+        .env("XDG_DATA_HOME", home.path().join("state"))
+        .env("XDG_STATE_HOME", home.path().join("state"))
+        .args(["--quiet", subcommand]);
     command
 }
 
@@ -48,7 +51,8 @@ fn slow(home: &TempDir) -> String {
 fn the_most_load_that_keeps_a_latency_is_found() {
     let home = directory();
     let file = slow(&home);
-    let options = ["--file", &file, "--design=d", "--rw=randread", "--iodepth=64"];
+    let design = format!("{file}:d");
+    let options = ["--design", &design, "--rw=randread", "--iodepth=64"];
     let goal = ["--latency_target=9ms", "--latency-window=400ms", "--latency_percentile=50"];
     let (value, status, errors) = json(run(&home, "bench").args(options).args(goal));
     let (job, search) = (&value["jobs"][0], &value["jobs"][0]["ebbtide"]["latency_search"]);
@@ -138,23 +142,15 @@ fn a_job_file_looks_for_a_load_alone_and_holds_it_for_the_rest_of_its_time() {
 fn a_run_goes_on_after_errors_where_that_is_asked_for() {
     let home = directory();
     let file = slow(&home);
+    let design = format!("{file}:d");
     let failing = "iops = 500\nfailure = { kind = \"error\", at = \"200ms\", lasts = \"300ms\" }";
     let text = fs::read_to_string(&file).expect("is there").replace("iops = 500", failing);
     fs::write(&file, text).expect("writes");
     for (engine, rw, kind) in
         [("io_uring", "randread", "read"), ("psync", "randwrite", "write"), ("io_uring", "randrw", "io")]
     {
-        let options = [
-            "--file",
-            &file,
-            "--design=d",
-            "--iodepth=2",
-            "--runtime=800ms",
-            "--ioengine",
-            engine,
-            "--rw",
-            rw,
-        ];
+        let options =
+            ["--design", &design, "--iodepth=2", "--runtime=800ms", "--ioengine", engine, "--rw", rw];
         let (value, status, errors) = json(run(&home, "bench").args(options));
         assert_eq!(status, 1, "{errors}");
         assert!(errors.contains("Input/output error"), "{errors}");
@@ -178,8 +174,8 @@ fn a_run_goes_on_after_errors_where_that_is_asked_for() {
 fn a_steady_state_ends_a_run() {
     let home = directory();
     let file = slow(&home);
-    let options =
-        ["--file", &file, "--design=d", "--rw=randread", "--iodepth=4", "--runtime=120s", "--ss=iops:90%"];
+    let design = format!("{file}:d");
+    let options = ["--design", &design, "--rw=randread", "--iodepth=4", "--runtime=120s", "--ss=iops:90%"];
     let window = ["--ss_dur=600ms", "--ss_ramp=200ms", "--ss_interval=200ms"];
     let (value, status, errors) = json(run(&home, "bench").args(options).args(window));
     assert_eq!(status, 0, "{errors}");
@@ -220,7 +216,8 @@ fn a_run_that_is_not_steady_in_its_time_says_so() {
 fn a_run_that_is_slower_than_it_has_to_be_fails_with_its_figures() {
     let home = directory();
     let file = slow(&home);
-    let options = ["--file", &file, "--design=d", "--rw=randread", "--iodepth=4", "--runtime=120s"];
+    let design = format!("{file}:d");
+    let options = ["--design", &design, "--rw=randread", "--iodepth=4", "--runtime=120s"];
     let least = ["--rate_iops_min=5000", "--rate_cycle=200"];
     let (value, status, errors) = json(run(&home, "bench").args(options).args(least));
     assert_eq!(status, 1, "{errors}");

@@ -19,6 +19,7 @@ mod experiment;
 mod explain;
 mod export;
 mod failures;
+mod forms;
 mod hosts;
 mod import;
 mod jobs;

@@ -116,7 +116,7 @@ fn ladder_and_seek_conclude() {
 #[test]
 fn bonnie_writes_bonnies_csv() {
     let home = Home::new();
-    let arguments = ["bonnie", ".", "--size=4m", "--format=bonnie-csv"];
+    let arguments = ["bonnie", ".", "--size=4m", "--format=csv"];
     let output = ebb(&home, &arguments);
     assert!(output.status.success(), "{}", text(&output));
     let line = String::from_utf8(output.stdout).expect("text");
@@ -153,7 +153,7 @@ fn what_was_cut_short_concludes_nothing() {
     assert_eq!(status, Some(130), "{said}");
     assert!(said.contains("nothing is concluded") && !said.contains("knee"), "{said}");
     assert!(said.contains("iodepth-1: stopped after"), "{said}");
-    let csv = ["bonnie", ".", "--size=2g", "--format=bonnie-csv"];
+    let csv = ["bonnie", ".", "--size=2g", "--format=csv"];
     let (status, line) = interrupted(&home, &csv);
     assert_eq!(status, Some(130), "{line}");
     let fields: Vec<&str> = line.trim_end().split(',').collect();
@@ -197,8 +197,12 @@ fn profiles_are_listed_explained_and_made() {
     assert_eq!(text(&ebb(&home, &[])), list, "without a name as with `list`");
     let output = ebb(&home, &["--dry-run"]);
     assert!(output.status.code() == Some(2) && text(&output).contains("--profile NAME"), "{}", text(&output));
-    let output = ebb(&home, &["bonnie", ".", "--format=bonnie-csv", "--json"]);
-    assert!(output.status.code() == Some(2) && text(&output).contains("two formats"), "{}", text(&output));
+    let output = ebb(&home, &["bonnie", ".", "--format=csv", "--json"]);
+    assert!(
+        output.status.code() == Some(2) && text(&output).contains("give one of them"),
+        "{}",
+        text(&output)
+    );
     let output = ebb(&home, &["nothing", "."]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output).contains("ladder"), "{}", text(&output));

@@ -36,7 +36,7 @@ const WAYS: &[&str] = &[
     "check profiled.toml",
     "run named",
     "run named --on sim",
-    "layout where --file named --design d --offset 0 --length 4k",
+    "layout where named:d --offset 0 --length 4k",
     "bench named.fio",
     "bench including.fio",
     "bench --profile ./named.toml new --size 4m",

@@ -60,7 +60,7 @@ fn every_backend_takes_what_a_replicated_design_is_made_of() {
     );
     // The same bytes in the same places as the layouts that it is made of.
     let place = |design: &str| {
-        let line = format!("layout where --file {file} --design {design} --offset 192KiB --length 64KiB");
+        let line = format!("layout where {file}:{design} --offset 192KiB --length 64KiB");
         let mut value = home.json(&line, &[0]);
         value["extents"].take()
     };

@@ -68,7 +68,7 @@ fn the_same_seed_gives_the_same_order() {
         .map(|seed| {
             let run = home.ebb(&format!("run tiny.toml --on sim --seed {seed} -q")).output().unwrap();
             assert!([0, 3].contains(&status(&run)), "{run:?}");
-            order(&String::from_utf8(home.ebb("show last --csv").output().unwrap().stdout).unwrap())
+            order(&String::from_utf8(home.ebb("show last --format csv").output().unwrap().stdout).unwrap())
         })
         .collect();
     assert_eq!(orders[0].len(), 18);
@@ -235,7 +235,7 @@ fn what_cannot_work_is_refused_before_anything_is_made() {
     for (line, part) in [
         ("run parity.toml", "design right: raid5 is not written in user space"),
         ("run tiny.toml -o nowhere/report.html", "its directory does not exist"),
-        ("run tiny.toml -o volumes", "the extension names no format"),
+        ("run tiny.toml -o volumes", "its ending says no kind"),
     ] {
         let output = home.ebb(line).output().unwrap();
         assert_eq!(status(&output), 2, "{line}: {output:?}");
@@ -329,7 +329,7 @@ fn output_that_is_closed_is_an_error() {
     let ran = home.ebb("run tiny.toml --on sim --quiet").output().unwrap().status;
     assert!(matches!(ran.code(), Some(0 | 3)), "{ran:?}");
     let bench = format!("bench {} --size 64k --json", home.path("volumes").display());
-    for line in ["show last --csv", "show last", "list", "list --json", "--help", &bench] {
+    for line in ["show last --format csv", "show last", "list", "list --json", "--help", &bench] {
         let closed = |how: &str| {
             let mut shell = home.command("sh");
             shell.args(["-c", &format!("exec \"$0\" \"$@\" {how}"), EBB]).args(line.split_whitespace());

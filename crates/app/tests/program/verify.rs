@@ -14,7 +14,11 @@ fn directory() -> TempDir {
 
 fn ebb(home: &TempDir, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
-    command.env("XDG_STATE_HOME", home.path().join("state")).arg("--quiet").args(arguments);
+    command
+        .env("XDG_DATA_HOME", home.path().join("data"))
+        .env("XDG_STATE_HOME", home.path().join("state"))
+        .arg("--quiet")
+        .args(arguments);
     command
 }
 
@@ -46,14 +50,13 @@ fn write(home: &TempDir, layout: &str, count: usize, size: &str) -> (Output, Pat
     );
     fs::write(&experiment, format!("name = \"e\"\n{volumes}{rest}")).expect("writes");
     let ledger = home.path().join("ledger");
-    let output =
-        ebb(home, &["bench", "--design=array", "--rw=write", "--bs=16k", "--size", size, "--destroy"])
-            .args(["--verify", "--iodepth=4", "--file"])
-            .arg(&experiment)
-            .arg("--ledger")
-            .arg(&ledger)
-            .output()
-            .expect("runs");
+    let output = ebb(home, &["bench", "--rw=write", "--bs=16k", "--size", size, "--destroy"])
+        .args(["--verify", "--iodepth=4", "--design"])
+        .arg(format!("{}:array", experiment.display()))
+        .arg("--ledger")
+        .arg(&ledger)
+        .output()
+        .expect("runs");
     (output, ledger, files)
 }
 
@@ -270,6 +273,7 @@ fn a_ledger_is_no_target_and_is_told_of_when_it_is_there() {
     let home = directory();
     let run = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
+        command.env("XDG_DATA_HOME", home.path().join("data"));
         command.env("XDG_STATE_HOME", home.path().join("state")).current_dir(home.path());
         command
             .args(["bench", "--verify", "--rw=write", "--size=64k"])

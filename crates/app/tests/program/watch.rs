@@ -50,7 +50,7 @@ fn the_first_report_is_since_boot() {
 
 #[test]
 fn csv_has_its_header_once() {
-    let output = ebb().args(["watch", "--csv", "-i", "60ms", "-n", "2"]).output().expect("it runs");
+    let output = ebb().args(["watch", "--format", "csv", "-i", "60ms", "-n", "2"]).output().expect("it runs");
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(text.lines().filter(|l| l.starts_with("time_unix_s,")).count(), 1);
 }

@@ -90,11 +90,11 @@ runtime = "10s"
 "#;
     std::fs::write(&file, text).unwrap();
     let path = file.to_str().unwrap();
-    let found = json_of(&format!("layout where --file {path} --design both --offset 64KiB"));
+    let found = json_of(&format!("layout where {path}:both --offset 64KiB"));
     assert_eq!(found["extents"][0]["name"], "right", "{found}");
-    let back = json_of(&format!("layout where --file {path} --design both --member right --member-offset 0"));
+    let back = json_of(&format!("layout where {path}:both --member right --member-offset 0"));
     assert_eq!(back["array_offset"], 65536);
-    let missing = ebb(&format!("layout where --file {path} --design none")).assert().code(2);
+    let missing = ebb(&format!("layout where {path}:none")).assert().code(2);
     let stderr = String::from_utf8_lossy(&missing.get_output().stderr).into_owned();
     assert!(stderr.contains("no design `none`; it has one, both"), "{stderr}");
 }

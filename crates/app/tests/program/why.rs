@@ -21,7 +21,7 @@ fn the_reasoning_of_a_session_is_whole() {
         .output()
         .expect("it runs");
     assert!(matches!(done.status.code(), Some(0 | 3)), "{}", String::from_utf8_lossy(&done.stderr));
-    let output = ebb(&["show", "last", "stripe-8", "--why", "--store", store]).output().expect("it runs");
+    let output = ebb(&["show", "last:stripe-8", "--why", "--store", store]).output().expect("it runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("stripe-8 under seqread") && !text.contains("linear-8 under"), "{text}");
     assert!(text.contains("1. volume-limit"), "{text}");
@@ -42,6 +42,6 @@ fn the_reasoning_of_a_session_is_whole() {
     let concurrency = "concurrency: held back by `volume-limit`: that is what operations wait for\n     \
                        - use of the working members' limits: ";
     assert!(first.contains(concurrency) && first.contains("% (asked: below 90.0%)"), "{first}");
-    let mut wrong = ebb(&["show", "last", "no-such", "--why", "--store", store]);
+    let mut wrong = ebb(&["show", "last:no-such", "--why", "--store", store]);
     wrong.assert().code(2).stderr(contains("`no-such`").and(contains("linear-8, stripe-8")));
 }

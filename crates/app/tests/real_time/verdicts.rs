@@ -168,7 +168,7 @@ fn a_benchmark_climbs_a_ladder_too() {
     home.write("one.toml", &text);
     let _alone = one_at_a_time();
     let bench = |options: &str| {
-        let line = format!("bench --file one.toml --design array --rw randread --runtime 1 {options}");
+        let line = format!("bench --design one.toml:array --rw randread --runtime 1 {options}");
         let ran = home.json(&line, &[0]);
         Verdicts(ran["jobs"][0]["ebbtide"]["verdicts"].as_array().unwrap().clone())
     };

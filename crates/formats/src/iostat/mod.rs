@@ -123,7 +123,7 @@ pub enum IostatError {
     Foreign,
     /// Reports without waits and queues.
     #[error(
-        "it is iostat without -x: there are no waits and queues in it; record `iostat -x 1` (busybox's iostat has no -x: install sysstat, or record `ebb watch --plain`)"
+        "it is iostat without -x: there are no waits and queues in it; record `iostat -x 1` (busybox's iostat has no -x: install sysstat, or record `ebb watch --format text`)"
     )]
     NotExtended,
     /// sysstat's JSON, of which no report is whole.

@@ -70,7 +70,9 @@ pub struct Brought {
     pub ebb: Ebb,
     /// Programs that have to be there.
     pub programs: Vec<String>,
-    /// Options of `ebb apply`, with their values.
+    /// The design that `ebb apply` makes.
+    pub design: String,
+    /// Its options, with their values.
     pub arguments: Vec<String>,
     /// Text of the experiment file.
     pub experiment: String,

@@ -147,8 +147,7 @@ impl BootOrder<'_> {
     /// Why the machine could not make it, and what to write instead.
     pub fn brought(&self, text: &str, ebb: Ebb, class: Option<&str>) -> Result<Brought, BootError> {
         let (design, members) = self.checked()?;
-        let mut arguments =
-            vec!["--design".to_owned(), design.name.clone(), "--name".into(), self.name.into()];
+        let mut arguments = vec!["--name".to_owned(), self.name.to_owned()];
         let mut give = |option: &str, value: String| arguments.extend([option.to_owned(), value]);
         if design.stack.filesystem.is_some() {
             give("--mount", self.mountpoint.to_string_lossy().into_owned());
@@ -165,6 +164,7 @@ impl BootOrder<'_> {
             members,
             ebb,
             programs: self.build(design)?.programs,
+            design: design.name.clone(),
             arguments,
             experiment: text.to_owned(),
         })

@@ -131,7 +131,7 @@ fn with_ebb_the_machine_is_given_the_experiment_and_an_apply() {
     let script = brought.script();
     assert!(script.contains("packages='lvm2 xfsprogs'\n"), "{script}");
     assert!(script.contains("<<'END_' || refuse"), "{script}");
-    let end = "\n# END\nEND\nEND_\nexec ebb apply /etc/ebbtide/scratch.toml --design scratch --name scratch --mount /data \
+    let end = "\n# END\nEND\nEND_\nexec ebb apply /etc/ebbtide/scratch.toml:scratch --name scratch --mount /data \
                --members '/dev/disk/by-id/nvme-Amazon_EC2_NVMe_Instance_Storage_*' --class ephemeral\n";
     assert!(script.ends_with(end), "{script}");
 

@@ -68,8 +68,10 @@ impl Brought {
             "mkdir -p /etc/ebbtide && cat >{file} <<'{end}' || refuse \"cannot write {file}\""
         );
         text += self.experiment.trim_end();
-        let words: Vec<String> = self.arguments.iter().map(|word| quoted(word)).collect();
-        let _ = writeln!(text, "\n{end}\nexec ebb apply {file} {}", words.join(" "));
+        let named = format!("{file}:{}", self.design);
+        let words: Vec<String> =
+            std::iter::once(&named).chain(&self.arguments).map(|word| quoted(word)).collect();
+        let _ = writeln!(text, "\n{end}\nexec ebb apply {}", words.join(" "));
         text
     }
 }

@@ -143,7 +143,7 @@ pub enum BesideError {
         known: Vec<String>,
     },
     /// A design was asked for that its session does not have.
-    #[error("session {session} has no design `{name}`; it has: {}", known.join(", "))]
+    #[error("session {session}: it has no design `{name}`; it has {}", known.join(", "))]
     NoDesign {
         session: String,
         /// The name that was asked for.

@@ -115,6 +115,6 @@ pub(super) fn figures(report: &Report) -> Option<Markup> {
                 } } }
             } }))
         }
-        @if report.stored { p.sub { "The same figures for programs: " code { "ebb show " (report.session.id) " --json" } ", or " code { "--csv" } " for every trial." } }
+        @if report.stored { p.sub { "The same figures for programs: " code { "ebb show " (report.session.id) " --json" } ", or " code { "--format csv" } " for every trial." } }
     })
 }

@@ -2,7 +2,7 @@
 
 use super::table::{Cell, Table};
 use super::{LEAST_WIDTH, Page, bare};
-use crate::beside::{Beside, BesideRow, conclusion, detectable, letter};
+use crate::beside::{Beside, BesideRow, BesideSession, conclusion, detectable, letter};
 use crate::words;
 use ebbtide_analysis::between::Gate;
 use ebbtide_analysis::{Conclusion, Estimate};
@@ -21,19 +21,9 @@ pub fn beside(beside: &Beside, width: usize, color: bool) -> Styled {
     }
     page.blank();
     for (index, session) in beside.sessions.iter().enumerate() {
-        let on = words::backend(session.backend);
-        let host =
-            if session.hostname.is_empty() { String::new() } else { format!(", {}", session.hostname) };
-        let when = Civil::from_unix(session.started_unix);
-        let design = session.design.as_ref().map_or(String::new(), |design| format!(", {design} only"));
-        page.prose(
-            &format!("{}  {}: {}{design}, {on}, {when}{host}", letter(index), session.id, session.experiment),
-            3,
-            Paint::Plain,
-        );
+        page.prose(&format!("{}  {}", letter(index), which(session)), 3, Paint::Plain);
     }
-    // Rows stand by session, then by workload: one table for each.
-    for rows in beside.rows.chunk_by(|a, b| (a.side, &a.workloads) == (b.side, &b.workloads)) {
+    for rows in by_workload(beside) {
         page.beside_rows(beside, rows);
     }
     page.differs(beside);
@@ -48,37 +38,13 @@ pub fn beside(beside: &Beside, width: usize, color: bool) -> Styled {
 
 impl Page {
     fn beside_rows(&mut self, beside: &Beside, rows: &[BesideRow]) {
-        let Some(first) = rows.first() else { return };
-        let [one, other] = &first.workloads;
-        let (a, b) = (letter(0), letter(first.side));
-        let name = if one == other { one.clone() } else { format!("{one} of {a}, {other} of {b}") };
-        let table = beside.tables.iter().find(|t| t.workloads.iter().any(|(s, n, _)| *s == 0 && n == one));
-        let summary_of = |session: usize, name: &String| {
-            let workload = table?.workloads.iter().find(|(s, n, _)| *s == session && n == name);
-            workload.map(|(_, _, summary)| summary.as_str())
-        };
-        let (summary, of_other) = (summary_of(0, one), summary_of(first.side, other));
-        let versus = if beside.sessions.len() > 2 { format!("{b} against {a}; ") } else { String::new() };
-        let trials = same_trials(rows).map_or(String::new(), |[one, other]| match one == other {
-            true => format!("; {} each", words::count(one as u64, "trial")),
-            false => format!("; {one} and {other} trials"),
-        });
-        // What only one of them does is said of none.
-        if let (Some(summary), Some(of_other)) = (summary, of_other.filter(|other| Some(*other) != summary)) {
-            self.heading(
-                &name,
-                format!("{versus}{}", trials.trim_start_matches("; ")).trim_end_matches("; "),
-            );
-            self.prose(&format!("  {a}  {summary}"), 5, Paint::Faint);
-            self.prose(&format!("  {b}  {of_other}"), 5, Paint::Faint);
-        } else {
-            self.heading(&name, &format!("{versus}{}{trials}", summary.unwrap_or_default()));
+        let Some(Work { name, more, each, differ }) = work(beside, rows) else { return };
+        self.heading(&name, &more);
+        each.iter().for_each(|each| self.prose(&format!("  {each}"), 5, Paint::Faint));
+        if let Some(differ) = differ {
+            self.prose(&format!("  {differ}"), 4, Paint::Caution);
         }
-        if let Some(differences) = table.map(|t| &t.differences).filter(|d| !d.is_empty() && one != other) {
-            let differ = differences.join(", ");
-            self.prose(&format!("  not the same work, they differ in: {differ}"), 4, Paint::Caution);
-        }
-        let tables = [true, false].map(|intervals| laid_out(beside, rows, (&a, &b), intervals));
+        let tables = [true, false].map(|intervals| laid_out(beside, rows, intervals));
         let Some(fitting) = tables.iter().find(|t| t.fits(self.width)).or(tables.last()) else { return };
         self.lines.extend(fitting.lines(self.width, self.color));
     }
@@ -97,13 +63,69 @@ impl Page {
         }
         let more = beside.differs.len().saturating_sub(MOST_DIFFERENCES);
         if more > 0 {
-            self.prose(&format!("  and {more} more (`--json`, `--html FILE`)"), 4, Paint::Faint);
+            self.prose(&format!("  and {more} more (`--json`, `-o FILE.html`)"), 4, Paint::Faint);
         }
     }
 }
 
+/// Rows stand by session, then by workload: those of each.
+pub(crate) fn by_workload(beside: &Beside) -> impl Iterator<Item = &[BesideRow]> {
+    beside.rows.chunk_by(|a, b| (a.side, &a.workloads) == (b.side, &b.workloads))
+}
+
+/// A session in words.
+pub(crate) fn which(session: &BesideSession) -> String {
+    let on = words::backend(session.backend);
+    let host = if session.hostname.is_empty() { String::new() } else { format!(", {}", session.hostname) };
+    let when = Civil::from_unix(session.started_unix);
+    let design = session.design.as_ref().map_or(String::new(), |design| format!(", {design} only"));
+    format!("{}: {}{design}, {on}, {when}{host}", session.id, session.experiment)
+}
+
+/// What is said above the rows of a workload.
+pub(crate) struct Work {
+    /// Its name, and what it does, in how many trials.
+    pub(crate) name: String,
+    pub(crate) more: String,
+    /// What it does on each side, where that differs.
+    pub(crate) each: Vec<String>,
+    /// That it is not the same work.
+    pub(crate) differ: Option<String>,
+}
+
+/// What is said above `rows`.
+pub(crate) fn work(beside: &Beside, rows: &[BesideRow]) -> Option<Work> {
+    let first = rows.first()?;
+    let [one, other] = &first.workloads;
+    let (a, b) = (letter(0), letter(first.side));
+    let name = if one == other { one.clone() } else { format!("{one} of {a}, {other} of {b}") };
+    let table = beside.tables.iter().find(|t| t.workloads.iter().any(|(s, n, _)| *s == 0 && n == one));
+    let summary_of = |session: usize, name: &String| {
+        let workload = table?.workloads.iter().find(|(s, n, _)| *s == session && n == name);
+        workload.map(|(_, _, summary)| summary.as_str())
+    };
+    let (summary, of_other) = (summary_of(0, one), summary_of(first.side, other));
+    let versus = if beside.sessions.len() > 2 { format!("{b} against {a}; ") } else { String::new() };
+    let trials = same_trials(rows).map_or(String::new(), |[one, other]| match one == other {
+        true => format!("; {} each", words::count(one as u64, "trial")),
+        false => format!("; {one} and {other} trials"),
+    });
+    // What only one of them does is said of none.
+    let (more, each) = match (summary, of_other.filter(|other| Some(*other) != summary)) {
+        (Some(summary), Some(of_other)) => (
+            format!("{versus}{}", trials.trim_start_matches("; ")).trim_end_matches("; ").to_owned(),
+            vec![format!("{a}  {summary}"), format!("{b}  {of_other}")],
+        ),
+        _ => (format!("{versus}{}{trials}", summary.unwrap_or_default()), Vec::new()),
+    };
+    let differences = table.map(|t| &t.differences).filter(|d| !d.is_empty() && one != other);
+    let differ = differences.map(|d| format!("not the same work, they differ in: {}", d.join(", ")));
+    Some(Work { name, more, each, differ })
+}
+
 /// The rows as cells; `intervals` says those of the medians.
-fn laid_out(beside: &Beside, rows: &[BesideRow], (a, b): (&str, &str), intervals: bool) -> Table {
+pub(crate) fn laid_out(beside: &Beside, rows: &[BesideRow], intervals: bool) -> Table {
+    let (a, b) = (&letter(0), &letter(rows.first().map_or(1, |first| first.side)));
     let mut header = ["design", "metric", a, b, &format!("{b} / {a}"), "p", "conclusion", "would show"]
         .map(str::to_owned)
         .to_vec();

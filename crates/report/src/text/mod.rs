@@ -5,7 +5,7 @@ mod below;
 mod beside;
 mod hosts;
 mod latency;
-mod race;
+pub(crate) mod race;
 mod seen;
 mod single;
 mod steps;
@@ -14,11 +14,12 @@ mod trials;
 mod wrap;
 
 pub use beside::beside;
+pub(crate) use beside::{by_workload, laid_out, which, work};
 pub use single::{Single, single, workload_words};
 pub use steps::{ProfileStep, steps};
 
 use super::brief::BEST;
-use super::designs;
+use super::designs::{self, DesignTable};
 use super::model::{Report, ResultView};
 use super::names::Labels;
 use super::why::figure;
@@ -27,7 +28,7 @@ use ebbtide_analysis::{Comparison, Conclusion, Estimate};
 use ebbtide_model::metric::Metric;
 use ebbtide_model::session::Ending;
 use ebbtide_model::shown::{Paint, Styled, one_line, width};
-use table::{Cell, Table};
+pub(crate) use table::{Cell, Table};
 use wrap::{paragraph, wrap};
 
 /// Narrower than this nothing is laid out.
@@ -111,27 +112,8 @@ impl Page {
     /// The designs beside one another; with intervals, and what limits them, where those fit: the tables of the workloads have both.
     fn designs(&mut self, report: &Report, labels: &Labels) {
         let Some(designs) = report.design_table() else { return };
-        let tables = [(true, 0), (false, 0), (false, 1)].map(|(intervals, without)| {
-            let facts = designs.facts.len() - without;
-            let workloads = report.workloads.iter().map(|workload| match workload.headline {
-                metric @ (Metric::LatP50 | Metric::LatP99) => {
-                    format!("{}, {}", workload.name, metric.short())
-                }
-                _ => workload.name.clone(),
-            });
-            let header = std::iter::once("design".to_owned()).chain(workloads);
-            let header =
-                header.chain(designs.facts.iter().take(facts).map(|name| (*name).to_owned())).collect();
-            let rows = designs.rows.iter().map(|row| {
-                let cells = row.views.iter().zip(&report.workloads).map(|(view, workload)| {
-                    let cell = view.map(|view| designs::cell(view, workload.headline, intervals));
-                    Cell::new(&cell.unwrap_or_else(|| "–".to_owned()), Paint::Strong)
-                });
-                let cells = std::iter::once(Cell::plain(&labels.name(row.design))).chain(cells);
-                cells.chain(row.facts.iter().take(facts).map(|fact| Cell::plain(fact))).collect()
-            });
-            Table { header, rows: rows.collect() }
-        });
+        let tables = [(true, 0), (false, 0), (false, 1)]
+            .map(|(intervals, without)| designs_beside(report, labels, &designs, intervals, without));
         let Some(table) = tables.iter().find(|t| t.fits(self.width)).or(tables.last()) else { return };
         self.heading("Designs", "");
         self.lines.extend(table.lines(self.width, self.color));
@@ -195,12 +177,7 @@ impl Page {
         }
         self.heading("What limits them", "");
         for (verdict, views) in report.limits() {
-            let subjects: Vec<String> = views
-                .iter()
-                .map(|view| format!("{}, {}", labels.name(view.design), view.result.workload))
-                .collect();
-            let everything = subjects.len() > 2 && subjects.len() == report.results.len();
-            let subjects = if everything { "all of them".to_owned() } else { subjects.join("; ") };
+            let subjects = limited(report, labels, &views);
             self.prose(
                 &format!("  {}: {}: {}", subjects, verdict.limited_by(), verdict.sentence),
                 4,
@@ -269,37 +246,78 @@ impl Page {
     }
 
     fn foot(&mut self, report: &Report) {
-        let failed = report.trials.iter().filter(|t| t.outcome.is_err()).count();
-        let imported = report.session.imported();
-        let mut facts = vec![words::count(report.trials.len() as u64, "trial")];
-        if failed > 0 {
-            facts.push(format!("{failed} of them failed"));
-        }
-        if !imported {
-            facts.insert(0, words::count(report.rounds.into(), "round"));
-            facts.push(format!("seed {}", report.session.seed));
-        }
-        facts.push(report.ending());
         self.blank();
         let failed = matches!(report.session.ending, Ending::Failed(_));
-        let good = !failed && (imported || report.session.ending == Ending::Reached);
+        let good = !failed && (report.session.is_once() || report.session.ending == Ending::Reached);
         let paint = if good { Paint::Plain } else { Paint::Caution };
-        self.prose(&format!("Session {}: {}.", report.session.id, facts.join(", ")), 0, paint);
+        self.prose(&foot(report), 0, paint);
         if !report.stored {
             self.prose("  This session was not stored; use -o FILE to keep its report.", 4, Paint::Faint);
             return;
         }
         let id = one_line(&report.session.id);
         for (command, gives) in
-            [("-o report.html", "charts"), ("--json", "all figures"), ("--csv", "every trial")]
+            [("-o report.html", "charts"), ("--json", "all figures"), ("--format csv", "every trial")]
         {
             self.prose(&format!("  ebb show {id} {command}: {gives}"), 4, Paint::Faint);
         }
     }
 }
 
+/// The designs beside one another, `without` the last columns of facts.
+pub(crate) fn designs_beside(
+    report: &Report,
+    labels: &Labels,
+    designs: &DesignTable<'_>,
+    intervals: bool,
+    without: usize,
+) -> Table {
+    let facts = designs.facts.len() - without;
+    let workloads = report.workloads.iter().map(|workload| match workload.headline {
+        metric @ (Metric::LatP50 | Metric::LatP99) => format!("{}, {}", workload.name, metric.short()),
+        _ => workload.name.clone(),
+    });
+    let header = std::iter::once("design".to_owned()).chain(workloads);
+    let header = header.chain(designs.facts.iter().take(facts).map(|name| (*name).to_owned())).collect();
+    let rows = designs.rows.iter().map(|row| {
+        let cells = row.views.iter().zip(&report.workloads).map(|(view, workload)| {
+            let cell = view.map(|view| designs::cell(view, workload.headline, intervals));
+            Cell::new(&cell.unwrap_or_else(|| "–".to_owned()), Paint::Strong)
+        });
+        let cells = std::iter::once(Cell::plain(&labels.name(row.design))).chain(cells);
+        cells.chain(row.facts.iter().take(facts).map(|fact| Cell::plain(fact))).collect()
+    });
+    Table { header, rows: rows.collect() }
+}
+
+/// The results that `views` are, as a verdict names them.
+pub(crate) fn limited(report: &Report, labels: &Labels, views: &[&ResultView]) -> String {
+    let subjects: Vec<String> =
+        views.iter().map(|view| format!("{}, {}", labels.name(view.design), view.result.workload)).collect();
+    let everything = subjects.len() > 2 && subjects.len() == report.results.len();
+    if everything { "all of them".to_owned() } else { subjects.join("; ") }
+}
+
+/// `Session ID: 8 rounds, 96 trials, seed 1, every interval is as narrow as requested.`
+pub(crate) fn foot(report: &Report) -> String {
+    let failed = report.trials.iter().filter(|t| t.outcome.is_err()).count();
+    let imported = report.session.imported();
+    let mut facts = vec![words::count(report.trials.len() as u64, "trial")];
+    if failed > 0 {
+        facts.push(format!("{failed} of them failed"));
+    }
+    if !report.session.is_once() {
+        facts.insert(0, words::count(report.rounds.into(), "round"));
+    }
+    if !imported {
+        facts.push(format!("seed {}", report.session.seed));
+    }
+    facts.push(report.ending());
+    format!("Session {}: {}.", report.session.id, facts.join(", "))
+}
+
 /// The table of one workload; `latencies` adds columns, `long` says the members' shares in figures.
-fn table_of(
+pub(crate) fn table_of(
     report: &Report,
     labels: &Labels,
     views: &[&ResultView],

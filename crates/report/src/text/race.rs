@@ -20,14 +20,11 @@ impl Page {
     pub(super) fn race(&mut self, report: &Report) {
         let Some(race) = &report.race else { return };
         self.heading("The race", &format!("the best {}", objective_words(&race.raced.objective)));
-        let shown: Vec<&Lane> =
-            race.raced.lanes.iter().filter(|lane| lane.rounds > 0).take(MOST_ROWS).collect();
-        let designs: Vec<usize> = shown.iter().map(|lane| lane.design).collect();
-        let among = race.among(&designs);
-        if let Some(shared) = among.shared() {
+        let (shared, table) = best(race);
+        if let Some(shared) = shared {
             self.prose(&format!("  each with {shared}:"), 4, Paint::Faint);
         }
-        self.lines.extend(table(race, &shown, &among).lines(self.width, self.color));
+        self.lines.extend(table.lines(self.width, self.color));
         if race.raced.lanes.iter().any(|lane| lane.design == report.control && lane.gone.is_some()) {
             let text =
                 "  figures are of these rounds; the control ran on, and the tables below have all its trials";
@@ -90,6 +87,14 @@ impl Page {
             );
         }
     }
+}
+
+/// What the designs that are ahead share, and a table of them.
+pub(crate) fn best(race: &RaceView) -> (Option<String>, Table) {
+    let shown: Vec<&Lane> = race.raced.lanes.iter().filter(|lane| lane.rounds > 0).take(MOST_ROWS).collect();
+    let designs: Vec<usize> = shown.iter().map(|lane| lane.design).collect();
+    let among = race.among(&designs);
+    (among.shared(), table(race, &shown, &among))
 }
 
 /// These lanes, named by what tells them apart.

@@ -4,26 +4,30 @@ use super::wrap::paragraph;
 use ebbtide_model::shown::{Paint, Styled, one_line, width};
 
 #[derive(Debug, Clone)]
-pub(super) struct Cell {
+pub(crate) struct Cell {
     text: String,
     paint: Paint,
 }
 
 impl Cell {
-    pub(super) fn new(text: &str, paint: Paint) -> Self {
+    pub(crate) fn new(text: &str, paint: Paint) -> Self {
         Cell { text: one_line(text).into_owned(), paint }
     }
 
-    pub(super) fn plain(text: &str) -> Self {
+    pub(crate) fn plain(text: &str) -> Self {
         Self::new(text, Paint::Plain)
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
     }
 }
 
 /// Rows below a header. The first column is never moved.
 #[derive(Debug, Clone)]
-pub(super) struct Table {
-    pub(super) header: Vec<String>,
-    pub(super) rows: Vec<Vec<Cell>>,
+pub(crate) struct Table {
+    pub(crate) header: Vec<String>,
+    pub(crate) rows: Vec<Vec<Cell>>,
 }
 
 const INDENT: usize = 2;

@@ -6,7 +6,7 @@ use ebbtide_analysis::{RuledOut, Verdict};
 use ebbtide_engine::files::{FilesBackend, Options};
 use ebbtide_model::experiment::{Experiment, Volume, VolumeSource};
 use ebbtide_model::samples::{ProcessUse, TrialSamples};
-use ebbtide_model::session::Rung;
+use ebbtide_model::session::{Rung, Session};
 use ebbtide_model::units::UnixTime;
 use ebbtide_model::workload::Workload;
 
@@ -100,6 +100,8 @@ pub struct Results {
     pub notes: Vec<String>,
     /// Why it ended before its end; `None` when all jobs ran.
     pub ended_early: Option<Early>,
+    /// The same as a session, as a store keeps it; none while it runs.
+    pub session: Option<Session>,
 }
 
 /// Why a benchmark ended before its end.

@@ -1,4 +1,4 @@
-//! Benchmarks: jobs on volumes, each run once, without rounds and without a store.
+//! Benchmarks: jobs on volumes, each run once, without rounds.
 
 mod jobs;
 mod search;
@@ -23,7 +23,7 @@ use ebbtide_model::experiment::Experiment;
 use ebbtide_model::layout::LayoutNode;
 use ebbtide_model::samples::{ProcessUse, TrialSamples};
 use ebbtide_model::schedule::{Role, Trial};
-use ebbtide_model::session::{Outcome, Rung, Session, SessionMeta, TrialRecord};
+use ebbtide_model::session::{Ending, Outcome, Rung, Session, SessionMeta, TrialRecord};
 use ebbtide_model::units::{Nanos, UnixTime};
 use ebbtide_model::workload::{Regions, Workload};
 use std::cell::OnceCell;
@@ -59,7 +59,7 @@ pub fn run(
         ..SessionMeta::new(id, BackendKind::Files, options.seed, clock::now())
     };
     let mut bench = Bench { meta, experiment, watch, control, ceiling: OnceCell::new(), ladder };
-    let results = bench.run(jobs, next, &mut backend);
+    let results = bench.run(jobs, next, &mut backend).map(|results| bench.with_session(results));
     bench.watch.done();
     // A file that no job has used yet is not what the user asked for.
     if results.as_ref().is_ok_and(|results| results.ended_early.is_none() || !results.done.is_empty()) {
@@ -90,7 +90,7 @@ impl Bench<'_> {
         next: &mut Next<'_>,
         backend: &mut FilesBackend,
     ) -> Result<Results, BackendError> {
-        let mut results = Results { done: Vec::new(), notes: Vec::new(), ended_early: None };
+        let mut results = Results { done: Vec::new(), notes: Vec::new(), ended_early: None, session: None };
         self.watch.preparing(self.experiment.volumes.len(), self.control);
         match backend.prepare(&self.experiment, self.control) {
             Ok(inventory) => self.meta.inventory = inventory,
@@ -127,6 +127,50 @@ impl Bench<'_> {
             }
         }
         Ok(results)
+    }
+
+    /// `results` with the session that they are: a trial for each job, under a workload of its own.
+    fn with_session(&self, mut results: Results) -> Results {
+        let (mut workloads, mut trials, mut rungs) = (Vec::<Workload>::new(), Vec::new(), Vec::new());
+        let mut experiment = self.experiment.clone();
+        for index in 1..experiment.designs.len() {
+            let (known, rest) = experiment.designs.split_at_mut(index);
+            rest[0].name = apart(&rest[0].name, known.iter().map(|known| &known.name), index);
+        }
+        for (index, done) in results.done.iter().enumerate() {
+            let known = workloads.iter().map(|known| &known.name);
+            let name = apart(&done.job.name, known, index);
+            let workload = Workload { name, ..done.job.workload.clone() };
+            let design = &experiment.designs[done.job.design].name;
+            let named = |rung: &Rung| Rung {
+                design: design.clone(),
+                workload: workload.name.clone(),
+                ..rung.clone()
+            };
+            rungs.extend(done.rungs.iter().map(named));
+            let outcome = match &done.failed {
+                Some((why, _)) => Outcome::Failed(why.clone()),
+                None => Outcome::Samples(Box::new(done.samples.clone())),
+            };
+            trials.push(TrialRecord { trial: self.trial(index, &done.job), outcome });
+            workloads.push(workload);
+        }
+        let ending = match &results.ended_early {
+            None => Ending::NotReached,
+            Some(Early::Interrupted) => Ending::Interrupted,
+            Some(Early::Failed(why)) => Ending::Failed(why.clone()),
+        };
+        let meta = SessionMeta {
+            backend: BackendKind::Bench,
+            engine_ceiling_iops: self.ceiling.get().copied().flatten(),
+            ended_unix: Some(clock::now()),
+            ending,
+            rungs,
+            ..self.meta.clone()
+        };
+        experiment.workloads = workloads;
+        results.session = Some(Session { meta, experiment, experiment_text: String::new(), trials });
+        results
     }
 
     /// Runs `jobs`, the first of which is number `first`, at the same time.
@@ -271,6 +315,11 @@ impl Bench<'_> {
             }
         }
     }
+}
+
+/// `name`, or with the number of place `index` where it is `known`: names tell jobs and designs of a session apart.
+fn apart<'a>(name: &str, mut known: impl Iterator<Item = &'a String>, index: usize) -> String {
+    if known.any(|known| known == name) { format!("{name}-{}", index + 1) } else { name.to_owned() }
 }
 
 /// A volume in words: `/data/f: 1GiB on ext4 (nvme1n1)`, `/dev/md0: 1GiB (stripe of 2, chunk 512KiB, over vdb, vdc)`.

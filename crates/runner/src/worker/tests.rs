@@ -100,7 +100,7 @@ fn a_batch_runs_at_the_same_time() {
     let options = Options { name: "batch".to_owned(), ..Options::default() };
     let around = surroundings::with_journal_in(directory.path(), "batch");
     let mut backend: Box<dyn Backend> = Box::new(FilesBackend::new(options, around));
-    let observer = Observer::new(&backend.prepare(&experiment, &control).expect("prepares"));
+    let observer = Observer::new("", &backend.prepare(&experiment, &control).expect("prepares"));
     let mut work = Work { backend, observer, experiment };
     let ran = work.run_batch(&batch, &control);
     let [Ok(one), Ok(other)] = ran.as_slice() else { panic!("{ran:?}") };

@@ -1,6 +1,7 @@
 //! Options of fio that a pasted command line has and that need no field of their own.
 
 use crate::cli::globals::Globals;
+use crate::cli::output::Printed;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Command, Error, FromArgMatches};
 use ebbtide_formats::fio::jobfile::{
@@ -31,7 +32,8 @@ pub(super) struct Dialect {
 impl Dialect {
     /// `globals` with what fio's `--output-format` asks for.
     pub(super) fn globals(&self, globals: &Globals) -> Globals {
-        Globals { json: globals.json || self.json, ..globals.clone() }
+        let printed = if self.json { Printed::JSON } else { globals.printed.clone() };
+        Globals { printed, ..globals.clone() }
     }
 
     /// Whether `option` is one of them.

@@ -1,9 +1,10 @@
 //! `ebb bench JOBS.fio`: the jobs of a fio job file.
 
 use super::super::verify;
-use super::jobs::{self, TargetUse};
+use super::jobs::{self, Kept, TargetUse};
 use crate::bench::fio::{self, FromFile};
 use crate::cli::globals::Globals;
+use crate::cli::output::Form;
 use crate::error::CliError;
 use crate::views;
 use ebbtide_model::experiment::Volume;
@@ -24,6 +25,7 @@ pub(super) struct JobFileRun<'a> {
     pub(super) ledger: Option<&'a Path>,
     pub(super) dry_run: bool,
     pub(super) conduct: &'a TargetUse,
+    pub(super) kept: &'a Kept,
 }
 
 /// Runs the jobs of a file, or says what they would do.
@@ -31,12 +33,15 @@ pub(super) fn run(asked: &JobFileRun<'_>, globals: &Globals) -> Result<ExitCode,
     let TargetUse { destroy, .. } = *asked.conduct;
     let from = fio::spec(asked.file, asked.directory, &asked.beside, destroy, asked.conduct.seed())?;
     jobs::cpus_exist(&from.spec)?;
+    if asked.dry_run || from.verified {
+        globals.printed.among("`ebb bench` that runs no benchmark", Form::PLAIN)?;
+    }
     if asked.dry_run {
         return dry_run(&from, globals);
     }
     match (from.verified, asked.ledger) {
         (true, ledger) => verify::write(&from.spec, (ledger, false), globals),
-        (false, None) => jobs::run(from.spec, Some(&from.global), globals),
+        (false, None) => jobs::run(from.spec, Some(&from.global), asked.kept, globals),
         (false, Some(_)) => {
             let what = "--ledger changes nothing: the file has no job with verify; remove it, or write verify=crc32c in the job";
             Err(CliError::Usage(what.to_owned()))
@@ -78,5 +83,5 @@ fn dry_run(from: &FromFile, globals: &Globals) -> Result<ExitCode, CliError> {
         }));
     }
     let value = json!({ "schema": "ebbtide.fio-dry-run/1", "verified": from.verified, "jobs": jobs });
-    views::answer(globals.json, &value, &text)
+    views::answer(globals.json(), &value, &text)
 }

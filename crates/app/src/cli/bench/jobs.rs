@@ -3,18 +3,24 @@
 use crate::bench::describe;
 use crate::bench::target::{self, Wanted};
 use crate::cli::globals::Globals;
+use crate::cli::output::{Form, Kind, Output};
 use crate::error::CliError;
 use crate::progress::Progress;
 use crate::signals;
-use crate::views;
+use crate::views::{self, Format};
 use clap::Args;
+use ebbtide_analysis::analyse;
 use ebbtide_host::sys;
 use ebbtide_model::samples::DepthFound;
+use ebbtide_model::shown::{self, Shown, Styled};
 use ebbtide_model::units::format_count;
 use ebbtide_model::workload::cpu_list;
+use ebbtide_report::Report;
 use ebbtide_runner::bench::{self, Done, Early, Job, Results, Spec};
 use ebbtide_runner::clock;
 use ebbtide_runner::listener::SessionListener;
+use ebbtide_runner::store::Store;
+use serde_json::Value;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -62,25 +68,115 @@ pub(super) fn cpus_exist(spec: &Spec) -> Result<(), CliError> {
     Err(CliError::Usage(what))
 }
 
-/// Runs `spec` and prints what came of it. `global` are the options of a job file's [global] sections.
+/// Where results go beside standard output.
+#[derive(Debug, Args)]
+pub(super) struct Kept {
+    #[command(flatten)]
+    output: Output,
+    /// Do not store the session
+    #[arg(long)]
+    no_save: bool,
+}
+
+/// The same, known to take them.
+pub(super) struct Places<'a> {
+    store: Option<Store>,
+    output: Option<(&'a Path, Kind)>,
+}
+
+/// Results in a benchmark's own forms; they have the others as any session.
+pub(super) struct Told<'a> {
+    pub(super) text: &'a dyn Fn(usize, bool) -> Styled,
+    pub(super) json: &'a dyn Fn() -> Value,
+    pub(super) csv: Option<&'a dyn Fn() -> String>,
+}
+
+impl Told<'_> {
+    fn rendered(&self, kind: Kind, report: &Report) -> String {
+        match (kind, self.csv) {
+            (Kind::Text | Kind::Toml, _) => (self.text)(views::COLUMNS_ELSEWHERE, false).into_string(),
+            (Kind::Json, _) => shown::json(&(self.json)()),
+            (Kind::Csv, Some(own)) => own(),
+            (Kind::Csv, None) => views::render(report, Format::Csv),
+            (Kind::Html, _) => views::render(report, Format::Html),
+            (Kind::Markdown, _) => views::render(report, Format::Markdown),
+        }
+    }
+}
+
+impl Kept {
+    /// Looks whether results can go there, before they are measured.
+    pub(super) fn open(&self, globals: &Globals) -> Result<Places<'_>, CliError> {
+        let output = self.output.file(globals, Kind::REPORT)?;
+        let can_save = || output.map_or(Ok(()), |(path, _)| views::can_save(path));
+        can_save()?;
+        let open = || Store::open(globals.store.as_deref()).map_err(CliError::failed);
+        let store = (!self.no_save).then(open).transpose()?;
+        // Once more: the store that was just made must not be what the report replaces.
+        can_save()?;
+        Ok(Places { store, output })
+    }
+}
+
+impl Places<'_> {
+    /// Stores `results`, prints them and writes them.
+    pub(super) fn take(
+        mut self,
+        results: &Results,
+        told: &Told<'_>,
+        globals: &Globals,
+    ) -> Result<(), CliError> {
+        let session = results.session.as_ref().filter(|_| !results.done.is_empty());
+        let Some(session) = session else {
+            return if globals.json() { views::print_json(&(told.json)()) } else { Ok(()) };
+        };
+        let kept = self.output.and_then(|(_, kind)| kind.format(true)).unwrap_or(Format::Text).kept(session);
+        let mut report = Report::with(session, &analyse(session), kept);
+        report.stored = self.store.is_some();
+        let headline = report.answer.first().cloned().unwrap_or_default();
+        // What was measured is printed, whatever became of the store.
+        let stored = self.store.as_mut().map(|store| store.add_all(std::iter::once((session, headline))));
+        let stored = stored.transpose().map_err(CliError::failed);
+        match globals.form() {
+            Form::Text => {
+                let (columns, color) = views::stdout_width();
+                views::print_styled(&(told.text)(columns, color))?;
+            }
+            other => views::print_data(&told.rendered(other.into(), &report))?,
+        }
+        if matches!(stored, Ok(Some(()))) && !globals.quiet {
+            views::say(&format!("ebb: session {}", session.meta.id));
+        }
+        if let Some((path, kind)) = self.output {
+            views::save(path, &told.rendered(kind, &report))?;
+            if !globals.quiet {
+                views::say(&format!("ebb: report written to {}", path.shown()));
+            }
+        }
+        stored.map(drop)
+    }
+}
+
+/// Runs `spec` and tells what came of it. `global` are the options of a job file's [global] sections.
 pub(super) fn run(
     spec: Spec,
     global: Option<&[(String, String)]>,
+    kept: &Kept,
     globals: &Globals,
 ) -> Result<ExitCode, CliError> {
     let seed = spec.options.seed;
+    let places = kept.open(globals)?;
     let results = measured(spec, &mut |_| None, None, globals)?;
-    if globals.json {
+    let json = || {
         let mut value = describe::json(&results, seed);
         if let Some(options) = global {
             let options = options.iter().map(|(name, value)| (name.clone(), value.clone().into()));
-            value["global options"] = serde_json::Value::Object(options.collect());
+            value["global options"] = Value::Object(options.collect());
         }
-        views::print_json(&value)?;
-    } else if !results.done.is_empty() {
-        let (columns, color) = views::stdout_width();
-        views::print_styled(&describe::text(&results, seed, columns, color))?;
-    }
+        value
+    };
+    let text = |columns, color| describe::text(&results, seed, columns, color);
+    places.take(&results, &Told { text: &text, json: &json, csv: None }, globals)?;
     ending(&results)
 }
 

@@ -9,15 +9,17 @@ mod workload;
 
 use self::dialect::Dialect;
 use self::fio::JobFileRun;
-use self::jobs::TargetUse;
-use self::profile::{Course, Format};
+use self::jobs::{Kept, TargetUse};
+use self::profile::Course;
 use self::workload::WorkloadArgs;
 use super::verify;
 use crate::bench::target::{self, Wanted};
 use crate::cli::globals::Globals;
+use crate::cli::output;
 use crate::error::CliError;
+use crate::experiment_file::DesignName;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches};
+use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches, ValueHint};
 use ebbtide_engine::files::Options;
 use ebbtide_formats::fio::jobfile::{
     self, FILES_MOST, NotOnFiles, OptionMistake, Service, Verify, size_of_each,
@@ -56,21 +58,15 @@ pub struct BenchArgs {
     /// Of a job file or a profile: print what would be done, and touch nothing
     #[arg(long, conflicts_with = "ledger")]
     dry_run: bool,
-    /// Of a profile: a table (text), or bonnie++'s own CSV (bonnie-csv) [default: text]
-    #[arg(long, value_enum, hide_possible_values = true)]
-    format: Option<Format>,
     /// The target, as fio spells it: read or written once, unless a time or size is given
     #[arg(long, value_name = "PATH")]
     filename: Option<PathBuf>,
     /// Directory of --filename; alone it is the target
     #[arg(long, value_name = "PATH")]
     directory: Option<PathBuf>,
-    /// Experiment file (TOML) with the design that is the target
-    #[arg(long, value_name = "FILE", requires = "design", conflicts_with_all = ["filename", "directory"])]
-    file: Option<PathBuf>,
-    /// Name of the design in the experiment file
-    #[arg(long, value_name = "NAME", requires = "file")]
-    design: Option<String>,
+    /// The design of an experiment file (TOML) that is the target; FILE alone where it has one
+    #[arg(long, value_name = "FILE:DESIGN", value_hint = ValueHint::FilePath, conflicts_with_all = ["filename", "directory"])]
+    design: Option<DesignName>,
     /// Write blocks that can be verified, note those acknowledged in a ledger, read all back
     #[arg(long, value_name = "CHECKSUM", num_args = 0..=1, require_equals = true, default_missing_value = "crc32c", hide_default_value = true)]
     verify: Option<String>,
@@ -91,6 +87,8 @@ pub struct BenchArgs {
     name: String,
     #[command(flatten)]
     conduct: TargetUse,
+    #[command(flatten)]
+    kept: Kept,
     #[command(flatten)]
     workload: WorkloadArgs,
 }
@@ -149,14 +147,14 @@ impl Form {
     /// Whether the argument `id` says something to it.
     fn takes(self, id: &str) -> bool {
         match self {
-            Form::Workload => !["base", "profile", "dry_run", "format"].contains(&id),
+            Form::Workload => !["base", "profile", "dry_run"].contains(&id),
             Form::JobFile => {
-                let own = ["target", "base", "dry_run", "ledger", "destroy", "seed"];
+                let own = ["target", "base", "dry_run", "ledger", "destroy", "seed", "output", "no_save"];
                 own.contains(&id) || BESIDE.contains(&id) || Dialect::has(id)
             }
             Form::Profile => {
-                let own = ["target", "profile", "dry_run", "format", "size", "runtime", "destroy", "seed"];
-                own.contains(&id)
+                let own = ["target", "profile", "dry_run", "size", "runtime", "destroy", "seed"];
+                own.contains(&id) || ["output", "no_save"].contains(&id)
             }
             Form::List => id == "profile",
         }
@@ -185,6 +183,9 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let globals = &args.dialect.globals(globals);
     let form = args.form();
     args.fits(form)?;
+    if form == Form::List || args.dry_run || args.verify.is_some() {
+        globals.printed.among("`ebb bench` that runs no benchmark", output::Form::PLAIN)?;
+    }
     match (form, &args.target, &args.profile) {
         (Form::List, ..) => profile::list(globals),
         (Form::Profile, _, Some(name)) => args.run_profile(name, globals),
@@ -257,7 +258,7 @@ impl BenchArgs {
             note(what);
             return verify::write(&spec, (self.ledger.as_deref(), self.durable_ledger), globals);
         }
-        jobs::run(spec, None, globals)
+        jobs::run(spec, None, &self.kept, globals)
     }
 
     fn run_job_file(&self, file: &Path, globals: &Globals) -> Result<ExitCode, CliError> {
@@ -277,6 +278,7 @@ impl BenchArgs {
             ledger: self.ledger.as_deref(),
             dry_run: self.dry_run,
             conduct: &self.conduct,
+            kept: &self.kept,
         };
         fio::run(&asked, globals)
     }
@@ -287,7 +289,7 @@ impl BenchArgs {
         let course = Course { name, size, runtime, seed, destroy: self.conduct.destroy };
         match &self.target {
             _ if self.dry_run => profile::explain(&course, globals),
-            Some(path) => profile::run(&course, path, self.format.unwrap_or(Format::Text), globals),
+            Some(path) => profile::run(&course, path, &self.kept, globals),
             None => {
                 profile::exists(name)?;
                 Err(CliError::Usage(format!(
@@ -306,9 +308,9 @@ impl BenchArgs {
         let (name, notes) = (self.name.clone(), asked.notes());
         let job = Job { name, group: 0, design: 0, workload: workload.clone(), options, notes };
         let (destroy, seed) = (self.conduct.destroy, self.conduct.seed());
-        if let (Some(file), Some(design)) = (&self.file, &self.design) {
+        if let Some(design) = &self.design {
             return Ok(Spec {
-                experiment: target::design(file, design, &workload, &super::catalog::load(globals)?)?,
+                experiment: target::design(design, &workload, &super::catalog::load(globals)?)?,
                 jobs: vec![job],
                 ladder: true,
                 options: Options { seed, destroy: destroy && workload.writes(), ..Options::default() },
@@ -340,7 +342,7 @@ impl BenchArgs {
     /// The workload as fio has it: shares are of what is there; what is named as in fio and has neither time nor size is read or
     /// written once.
     fn as_in_fio(&self) -> Result<WorkloadArgs, CliError> {
-        let path = if self.file.is_some() { None } else { self.path().ok() };
+        let path = if self.design.is_some() { None } else { self.path().ok() };
         let length = path.and_then(|path| target::length(&path));
         let workload = self.workload.of(length)?;
         Ok(match (length, &self.filename) {
@@ -351,9 +353,12 @@ impl BenchArgs {
 
     /// Refuses a target beside what takes its place, and what is said of several files where there are none.
     fn one_target(&self) -> Result<(), CliError> {
-        let others =
-            [("--filename", &self.filename), ("--directory", &self.directory), ("--file", &self.file)];
-        let other = others.into_iter().find(|(_, path)| path.is_some()).map(|(name, _)| name);
+        let others = [
+            ("--filename", self.filename.is_some()),
+            ("--directory", self.directory.is_some()),
+            ("--design", self.design.is_some()),
+        ];
+        let other = others.into_iter().find(|(_, given)| *given).map(|(name, _)| name);
         if let (Some(target), Some(other)) = (&self.target, other) {
             let value = target.shown();
             return Err(CliError::Usage(if is_value_of_switch(target) {
@@ -365,9 +370,9 @@ impl BenchArgs {
                 format!("{other} and the target {value} exclude each other; keep one of them")
             }));
         }
-        if self.file.is_some() && self.nrfiles > 1 {
+        if self.design.is_some() && self.nrfiles > 1 {
             return Err(CliError::Usage(format!(
-                "--nrfiles {} changes nothing: the design says what it is made of; name a directory instead of --file, or remove --nrfiles",
+                "--nrfiles {} changes nothing: the design says what it is made of; name a directory instead of --design, or remove --nrfiles",
                 self.nrfiles
             )));
         }
@@ -420,8 +425,7 @@ impl BenchArgs {
             (Some(target), _) => Ok(target.clone()),
             (None, Some(file)) => Ok(directory.join(file)),
             (None, None) => self.directory.clone().ok_or_else(|| {
-                let text =
-                    "no target: name a file, a device or a directory, or give --file FILE --design NAME";
+                let text = "no target: name a file, a device or a directory, or give --design FILE:DESIGN";
                 CliError::Usage(text.to_owned())
             }),
         }

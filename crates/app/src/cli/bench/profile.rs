@@ -1,18 +1,18 @@
 //! `ebb bench --profile`: the field's workloads by name.
 
-use super::jobs;
+use super::jobs::{self, Kept, Told};
 use super::shown;
 use crate::bench::{describe, profile, target};
 use crate::cli::globals::Globals;
 use crate::error::CliError;
 use crate::views;
-use clap::ValueEnum;
 use ebbtide_engine::files::direct_unit;
 use ebbtide_experiment::is_profile_file;
 use ebbtide_formats::bonnie::{self, BonnieHost};
 use ebbtide_host::hostinfo::host_info;
 use ebbtide_host::sys::Sys;
 use ebbtide_model::profile::{DIRECT_UNIT, PROFILES, Profile, ProfileRequest};
+use ebbtide_model::shown::Styled;
 use ebbtide_model::units::{Bytes, Nanos};
 use ebbtide_model::workload::{Mix, Stop, Workload, options};
 use ebbtide_report::{ProfileStep, steps};
@@ -20,15 +20,6 @@ use ebbtide_runner::bench::{Done, Job, Results, Spec};
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
-
-/// How the results of a profile are printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
-    /// A table
-    Text,
-    /// bonnie++'s CSV, for bon_csv2html and bon_csv2txt (profile bonnie)
-    BonnieCsv,
-}
 
 /// Which profile, and what is said of its steps.
 pub(super) struct Course<'a> {
@@ -49,24 +40,18 @@ impl Course<'_> {
 /// Lists the profiles.
 pub(super) fn list(globals: &Globals) -> Result<ExitCode, CliError> {
     let (value, text) = shown::list();
-    views::answer(globals.json, &value, &text)
+    views::answer(globals.json(), &value, &text)
 }
 
 /// Runs one on the file, device or directory at `path`.
 pub(super) fn run(
     course: &Course<'_>,
     path: &Path,
-    format: Format,
+    kept: &Kept,
     globals: &Globals,
 ) -> Result<ExitCode, CliError> {
     let Course { name, seed, destroy, .. } = *course;
-    let csv = format == Format::BonnieCsv;
-    if csv && name != "bonnie" {
-        return Err(CliError::Usage("--format bonnie-csv is for profile bonnie".to_owned()));
-    }
-    if csv && globals.json {
-        return Err(CliError::Usage("--format bonnie-csv and --json are two formats; give one".to_owned()));
-    }
+    let places = kept.open(globals)?;
     let host = host_info(&Sys::host());
     let (spec, mut running) = if is_profile_file(name) {
         (own(course, path)?, None)
@@ -90,12 +75,11 @@ pub(super) fn run(
         (Some(_), Some(_)) => vec!["it ended before its last step: nothing is concluded".to_owned()],
         (None, _) => Vec::new(),
     };
-    if !csv {
-        show(name, &results, &conclusions, seed, globals)?;
-    } else if let Some(first) = results.done.first() {
-        let size = match first.job.workload.stop {
-            Stop::Size(size) => size,
-            Stop::Runtime(_) => Bytes::default(),
+    // bonnie++'s own, for bon_csv2html and bon_csv2txt.
+    let csv = || {
+        let size = match results.done.first().map(|first| &first.job.workload.stop) {
+            Some(Stop::Size(size)) => *size,
+            _ => Bytes::default(),
         };
         let version = concat!("ebb-", env!("CARGO_PKG_VERSION"));
         let host = BonnieHost { name: &host.hostname, version, seed, size };
@@ -103,8 +87,17 @@ pub(super) fn run(
         let early = results.ended_early.is_some();
         let whole = results.done.iter().filter(|done| !early || is_complete(done));
         let whole: Vec<_> = whole.map(|done| (done.job.name.as_str(), &done.samples)).collect();
-        views::print_data(&bonnie::csv(&host, &whole))?;
-    }
+        bonnie::csv(&host, &whole)
+    };
+    let json = || {
+        let mut value = describe::json(&results, seed);
+        value["ebbtide"] = json!({ "profile": name, "conclusions": conclusions });
+        value
+    };
+    let text = |columns, color| text(name, &results, &conclusions, seed, (columns, color));
+    let own: &dyn Fn() -> String = &csv;
+    let told = Told { text: &text, json: &json, csv: (name == "bonnie").then_some(own) };
+    places.take(&results, &told, globals)?;
     jobs::ending(&results)
 }
 
@@ -118,30 +111,24 @@ fn is_complete(done: &Done) -> bool {
     }
 }
 
-fn show(
+fn text(
     name: &str,
     results: &Results,
     conclusions: &[String],
     seed: u64,
-    globals: &Globals,
-) -> Result<(), CliError> {
-    if globals.json {
-        let mut value = describe::json(results, seed);
-        value["ebbtide"] = json!({ "profile": name, "conclusions": conclusions });
-        return views::print_json(&value);
-    }
-    let Some(first) = results.done.first() else { return Ok(()) };
+    (columns, color): (usize, bool),
+) -> Styled {
+    let Some(first) = results.done.first() else { return Styled::default() };
     let mut remarks = conclusions.to_vec();
     remarks.extend(notes(results).into_iter().map(|note| format!("note: {note}")));
     remarks.push(format!("seed {seed}"));
-    let (columns, color) = views::stdout_width();
     let title = format!("profile {name} on {}", first.target);
     let in_order: Vec<ProfileStep<'_>> = results
         .done
         .iter()
         .map(|Done { job, samples, verdicts, .. }| ProfileStep { name: &job.name, samples, verdicts })
         .collect();
-    views::print_styled(&steps(&title, &in_order, &remarks, columns, color))
+    steps(&title, &in_order, &remarks, columns, color)
 }
 
 /// Every note once; one that only some steps have, with their names.
@@ -173,7 +160,7 @@ pub(super) fn explain(course: &Course<'_>, globals: &Globals) -> Result<ExitCode
     } else {
         shown::built_in(built_in(name)?, &course.request(host_info(&Sys::host()).memory_bytes))
     };
-    views::answer(globals.json, &value, &text)
+    views::answer(globals.json(), &value, &text)
 }
 
 fn names() -> String {

@@ -40,12 +40,12 @@ pub(super) fn run(
     let results: Vec<Result<Finished, LabError>> = std::thread::scope(|scope| {
         let running: Vec<_> = (1..=count)
             .zip(&mut guests)
-            .map(|(number, guest)| scope.spawn(move || run_in(guest, number, command, globals.json)))
+            .map(|(number, guest)| scope.spawn(move || run_in(guest, number, command, globals.json())))
             .collect();
         running.into_iter().map(|thread| thread.join().unwrap_or(Err(LabError::ThreadDied))).collect()
     });
     let results: Vec<Finished> = results.into_iter().collect::<Result<_, _>>()?;
-    if globals.json {
+    if globals.json() {
         let each: Vec<_> = (1..=count)
             .zip(results.iter().zip(&guests))
             .map(|(number, (finished, guest))| {

@@ -47,13 +47,13 @@ pub fn run(args: &ChangesArgs, globals: &Globals) -> Result<ExitCode, CliError> 
         found.told.retain(|told| is(&told.volume));
         found.happened.retain(|happened| is(&happened.volume));
     }
-    if found.known.is_empty() && !globals.json {
+    if found.known.is_empty() && !globals.json() {
         if !globals.quiet {
             views::say("ebb: no volume was monitored yet; `ebb monitor run` measures each once");
         }
         return Ok(ExitCode::SUCCESS);
     }
-    views::answer(globals.json, &view::json(&found), &view::text(&found))
+    views::answer(globals.json(), &view::json(&found), &view::text(&found))
 }
 
 /// That there is no volume `asked`, and which there are.

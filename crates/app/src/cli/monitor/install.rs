@@ -66,7 +66,7 @@ pub fn run(args: &InstallArgs, globals: &Globals) -> Result<ExitCode, CliError> 
             .map(|part| format!("{}:\n{}\n", part.path.shown(), part.lines))
             .chain(AFTER_INSTALL.map(|words| format!("then {}\n", words.join(" "))))
             .collect();
-        return views::answer(globals.json, &value("ebbtide.monitor-plan/1", &parts), &text);
+        return views::answer(globals.json(), &value("ebbtide.monitor-plan/1", &parts), &text);
     }
     keeping::needs_root("ebb monitor install")?;
     let control = signals::stoppable(globals.quiet)?;
@@ -79,7 +79,7 @@ pub fn run(args: &InstallArgs, globals: &Globals) -> Result<ExitCode, CliError> 
         "{what}: a pass every {}, kept in {STORE}\n{written}`ebb monitor status` says how it goes, `ebb undo monitor` takes it away\n",
         args.every
     );
-    views::answer(globals.json, &value("ebbtide.monitor-installed/1", &parts), &text)
+    views::answer(globals.json(), &value("ebbtide.monitor-installed/1", &parts), &text)
 }
 
 fn value(schema: &str, parts: &[Part]) -> serde_json::Value {

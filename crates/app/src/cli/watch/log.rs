@@ -1,6 +1,7 @@
 //! `ebb watch --log`: the reasoning behind what a log of iostat shows.
 
 use crate::cli::globals::Globals;
+use crate::cli::output::Form;
 use crate::error::CliError;
 use crate::views::{self, explain as view};
 use clap::Args;
@@ -17,7 +18,7 @@ use std::process::ExitCode;
 pub struct LogArgs {
     /// Read a log of `iostat -x` or `sar -d` instead, text or JSON, also as mails and tickets leave it, and name the member of an array
     /// that differs from its siblings; - for standard input
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["targets", "count", "csv", "plain", "siblings", "idle", "no_boot"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["targets", "count", "siblings", "idle", "no_boot"])]
     pub(super) log: Option<PathBuf>,
     /// Members of the array, if they cannot be found from the log
     #[arg(long, value_name = "DEVICE,...", value_delimiter = ',', requires = "log")]
@@ -35,6 +36,7 @@ const LARGEST: u64 = 1 << 30;
 /// # Errors
 /// When the log cannot be read, is none, or lacks a member that is named.
 pub fn run(path: &Path, args: &LogArgs, globals: &Globals) -> Result<ExitCode, CliError> {
+    globals.printed.among("`ebb watch --log`", Form::PLAIN)?;
     let members = &args.members;
     if members.first().is_some_and(|first| members.iter().all(|m| m == first)) {
         return Err(CliError::Usage(format!(
@@ -60,7 +62,7 @@ pub fn run(path: &Path, args: &LogArgs, globals: &Globals) -> Result<ExitCode, C
     }
     let explanation = iostat::explain(&log, members, args.all_reports);
     let value = serde_json::json!({ "schema": "ebbtide.explain-iostat/1", "explanation": explanation });
-    views::answer(globals.json, &value, &view::iostat(&explanation))
+    views::answer(globals.json(), &value, &view::iostat(&explanation))
 }
 
 fn read(path: &Path) -> Result<String, ReadError> {

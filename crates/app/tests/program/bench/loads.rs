@@ -73,14 +73,15 @@ fn an_overloaded_open_loop_shows_the_wait_in_fios_percentiles() {
     file(&path, 1 << 20);
     let experiment = home.path().join("e.toml");
     fs::write(&experiment, text).expect("writes");
-    let arguments = ["--design=one", "--rw=randread", "--rate_iops=5000", "--runtime=400ms"];
-    let output = ebb(&home).arg("--file").arg(&experiment).args(arguments).output().expect("runs");
+    let design = format!("{}:one", experiment.display());
+    let arguments = ["--design", &design, "--rw=randread", "--rate_iops=5000", "--runtime=400ms"];
+    let output = ebb(&home).args(arguments).output().expect("runs");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(
         text.contains("of which slot wait") && text.contains("of the mean latency is slot wait"),
         "{text}"
     );
-    let value = json(ebb(&home).arg("--file").arg(&experiment).args(arguments));
+    let value = json(ebb(&home).args(arguments));
     let job = &value["jobs"][0];
     let part = |name: &str| {
         let part = &job["ebbtide"][name];
@@ -106,15 +107,16 @@ fn a_design_shows_its_members() {
         home.path()
     );
     fs::write(&experiment, text).expect("writes");
-    let arguments = ["--design=stripe-4", "--rw=read", "--bs=256k", "--runtime=150ms"];
-    let value = json(ebb(&home).arg("--file").arg(&experiment).args(arguments));
+    let design = format!("{}:stripe-4", experiment.display());
+    let arguments = ["--design", &design, "--rw=read", "--bs=256k", "--runtime=150ms"];
+    let value = json(ebb(&home).args(arguments));
     let members = value["jobs"][0]["ebbtide"]["members"].as_array().expect("members").clone();
     assert_eq!(members.len(), 4);
     for member in &members {
         let share = member["share"].as_f64().expect("a share");
         assert!((share - 0.25).abs() < 0.02, "{member}");
     }
-    ebb(&home).arg("--file").arg(&experiment).arg("--design=other").assert().code(2);
+    ebb(&home).arg("--design").arg(format!("{}:other", experiment.display())).assert().code(2);
 }
 
 #[test]

@@ -19,7 +19,10 @@ fn ebb(state: &TempDir) -> Command {
 /// The same for another subcommand.
 fn run(state: &TempDir, subcommand: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
-    command.env("XDG_STATE_HOME", state.path().join("state")).args(["--quiet", subcommand]);
+    command
+        .env("XDG_DATA_HOME", state.path().join("data"))
+        .env("XDG_STATE_HOME", state.path().join("state"))
+        .args(["--quiet", subcommand]);
     command
 }
 

@@ -190,6 +190,7 @@ fn a_failure_gives_the_figures_until_then_and_says_so() {
     // Sequential: it meets the end of the file in the middle of the run, whatever the machine does.
     let cut = fs::File::options().write(true).open(&path).expect("opens");
     let child = std::process::Command::new(env!("CARGO_BIN_EXE_ebb"))
+        .env("XDG_DATA_HOME", home.path().join("data"))
         .env("XDG_STATE_HOME", home.path().join("state"))
         .args(["--quiet", "--json", "bench", "--rw=read", "--direct=0", "--rate=8m", "--runtime=60s"])
         .arg(&path)

@@ -359,7 +359,7 @@ impl Stage<'_> {
     /// `ebb bench` on one target; `ebb run` with a stripe over several.
     fn arguments(&self, load: &Load) -> Result<String, String> {
         if let [target] = self.targets.as_slice() {
-            return Ok(format!("bench {} --json --quiet {}", target.path, load.options()));
+            return Ok(format!("bench {} --json --quiet --no-save {}", target.path, load.options()));
         }
         let mut text = "name = \"real\"\n".to_owned();
         for (index, target) in self.targets.iter().enumerate() {

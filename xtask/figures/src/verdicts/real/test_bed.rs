@@ -136,8 +136,17 @@ impl TestBed {
         if !path.exists() {
             let size = format!("--size={mib}m");
             // With its own filling, which it takes for nothing that could be lost.
-            let arguments =
-                ["bench", &shown, "--rw=write", "--bs=1m", "--iodepth=4", &size, "--end_fsync", "--quiet"];
+            let arguments = [
+                "bench",
+                &shown,
+                "--rw=write",
+                "--bs=1m",
+                "--iodepth=4",
+                &size,
+                "--end_fsync",
+                "--quiet",
+                "--no-save",
+            ];
             output(&self.ebb, &arguments)?;
         }
         Ok(shown)

@@ -238,6 +238,26 @@ fn a_ladder_is_climbed_on_a_design_that_is_built_once() {
     assert!(run_on(&mut simulated(7), Arc::default()).meta.rungs.is_empty());
 }
 
+/// Without those beside it, a job would be another load.
+#[test]
+fn no_ladder_is_climbed_for_jobs() {
+    let mut backend = Told { inner: SimBackend::new(7), said: Vec::new(), held: false };
+    let mut session = session();
+    session.experiment.designs.truncate(1);
+    let limits =
+        session.experiment.volumes.iter_mut().filter_map(|volume| volume.shape.as_mut()?.iops.as_mut());
+    limits.for_each(|limit| limit.rate = 100_000.0);
+    let job = |name: &str| Workload {
+        name: name.to_owned(),
+        group: Some("g".to_owned()),
+        ..session.experiment.workloads[0].clone()
+    };
+    session.experiment.workloads = vec![job("g.a"), job("g.b")];
+    let session = run_session(session, OnLab.facts(), &mut backend, Arc::default());
+    assert!(session.trials.len() >= 12 && session.meta.rungs.is_empty(), "{:?}", session.meta.rungs);
+    assert_eq!(backend.said, Vec::<String>::new());
+}
+
 /// Two jobs beside each other, and a workload after them, on volumes of 1000 operations a second.
 const JOBS: &str = r#"
 [workloads.oltp]

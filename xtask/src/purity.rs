@@ -21,6 +21,7 @@ const PURE_MAY_USE: &[&str] = &[
     "schemars",
     "serde",
     "serde_json",
+    "regex-lite",
     "strsim",
     "strum",
     "thiserror",

@@ -36,7 +36,7 @@ fn value(samples: &TrialSamples, metric: Metric, latency: &Histogram) -> Option<
         Metric::Iops => rate(operations(samples)),
         Metric::LatP50 => latency.percentile(50.0).map(|v| v as f64),
         Metric::LatP99 => latency.percentile(99.0).map(|v| v as f64),
-        Metric::Time => (seconds > 0.0).then(|| samples.elapsed.0 as f64),
+        Metric::Time => (seconds > 0.0).then_some(samples.elapsed.0 as f64),
         Metric::Own(figure) => {
             samples.execution.figures.iter().find_map(|(of, value)| (*of == figure).then_some(*value))
         }

@@ -133,7 +133,7 @@ pub fn filled(text: &str, value: &mut dyn FnMut(Placeholder) -> String) -> Resul
     let (mut rest, mut out) = (text, String::with_capacity(text.len()));
     while let Some((before, behind)) = rest.split_once('{') {
         out.push_str(before);
-        let word = behind.split_once('}').map(|(word, after)| (word, after));
+        let word = behind.split_once('}');
         let is_word = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase());
         match word.filter(|(word, _)| is_word(word)) {
             // JSON and awk have braces of their own.

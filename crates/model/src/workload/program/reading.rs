@@ -22,7 +22,7 @@ pub enum ReadingError {
         why: String,
     },
     /// Nothing says which part of a match is the number.
-    #[error("`{0}` has no group: put the number in parentheses, as in `tps = ([0-9.]+)`")]
+    #[error("`{0}` has no group: put the number in parentheses, as in \"tps = ([0-9.]+)\"")]
     NoGroup(String),
     /// A JSON pointer that is none.
     #[error("`{0}` is no JSON pointer: write for example \"/results/0/mean\"")]

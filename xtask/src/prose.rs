@@ -4,7 +4,8 @@
 use crate::pages;
 
 /// Directories with pages.
-const PLACES: [&str; 7] = [
+const PLACES: [&str; 8] = [
+    ".",
     "docs",
     "docs/decisions",
     "docs/explanation",

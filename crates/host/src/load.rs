@@ -322,7 +322,10 @@ impl Mark {
     pub(crate) fn is_on(&self, pid: i32) -> bool {
         let environment = read::bytes(&PathBuf::from(format!("/proc/{pid}/environ")), ENVIRONMENT_MAX);
         let environment = environment.unwrap_or_default();
-        let is_in = || std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|path| self.is_own(&path));
+        let is_in = || {
+            let directory = std::fs::read_link(format!("/proc/{pid}/cwd"));
+            directory.is_ok_and(|path| self.is_own(&path)) && !has_terminal(pid)
+        };
         environment.split(|byte| *byte == 0).any(|variable| variable == self.variable) || is_in()
     }
 
@@ -366,6 +369,14 @@ pub fn end_all(run: &str) -> Result<usize, LoadError> {
         }
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Whether the process has a terminal, as the shell has of somebody who looks around; what a program left behind has none.
+fn has_terminal(pid: i32) -> bool {
+    let stat = read::text(&PathBuf::from(format!("/proc/{pid}/stat")), ENVIRONMENT_MAX).unwrap_or_default();
+    // Behind the name, which may have blanks: state, parent, group, session, terminal (proc(5)).
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    fields.split_whitespace().nth(4).is_some_and(|terminal| terminal != "0")
 }
 
 fn running(mark: &Mark) -> Vec<i32> {

@@ -106,15 +106,21 @@ impl Laid {
         builder.build(&[site.step()], &control.stop).map_err(not_built)?;
         let laid =
             Laid { at: site.own().join(trial.workload.to_string()), site, program: program.clone(), user };
+        // An attempt that failed may have left some.
+        load::remove(&laid.at).map_err(failed)?;
         load::make(&laid.at, &User::myself()).map_err(failed)?;
         // The user of the programs has to reach it: the run's own directories are closed to others.
-        for path in laid.at.ancestors().filter(|path| is_runs_own(path)) {
-            load::let_pass(path).map_err(failed)?;
+        let own = [laid.site.directory.clone(), laid.site.own(), laid.at.clone()];
+        let mounts = laid.site.directory.starts_with(MOUNTS).then(|| PathBuf::from(MOUNTS));
+        for path in mounts.into_iter().chain(own) {
+            load::let_pass(&path).map_err(failed)?;
         }
         if laid.keeps_copy() || laid.program.reset == Reset::None {
             laid.lay_out(trial, control)?;
         }
         if laid.keeps_copy() {
+            // What still runs would go on changing what is copied.
+            load::end_all(&laid.site.run).map_err(failed)?;
             load::rename(&laid.run(), &laid.copy()).map_err(failed)?;
         }
         Ok(laid)
@@ -442,12 +448,6 @@ impl<B: Backend> Backend for WithPrograms<B> {
 /// Whether any user may pass through the directory `path`.
 fn is_open(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| found.mode() & 0o001 != 0)
-}
-
-/// Whether `path` is a directory that runs make for themselves, or in one.
-fn is_runs_own(path: &Path) -> bool {
-    let is_named = |part: &std::ffi::OsStr| part.to_string_lossy().starts_with("ebbtide-");
-    path.starts_with(MOUNTS) || path.iter().any(is_named)
 }
 
 fn counted(counters: &diskstats::DiskCounters) -> PerOp<Count> {

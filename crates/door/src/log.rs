@@ -104,6 +104,14 @@ impl Log {
         own::inherit(&self.file)
     }
 
+    /// Programs that are started from now on do not inherit it.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn withhold(&self) -> io::Result<()> {
+        own::withhold(&self.file)
+    }
+
     /// Adds `line` and its end, durably; all of it or nothing.
     ///
     /// # Errors

@@ -169,6 +169,11 @@ pub(crate) fn inherit(file: &File) -> io::Result<()> {
     Ok(fcntl_setfd(file, FdFlags::empty())?)
 }
 
+/// Programs that are started from now on do not inherit `file`.
+pub(crate) fn withhold(file: &File) -> io::Result<()> {
+    Ok(fcntl_setfd(file, FdFlags::CLOEXEC)?)
+}
+
 /// Waits for the lock `path`, a file that is made where it is missing, and takes it.
 ///
 /// # Errors

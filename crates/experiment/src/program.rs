@@ -285,7 +285,11 @@ fn figures(raw: &RawProgram, program: &Program, problems: &mut Problems) -> Vec<
     let named = program.command.first().map(|path| path.rsplit('/').next().unwrap_or(path));
     let known = valid(&raw.output).map(|(Choice(known), _)| *known);
     let by_name = || (named == Some("pgbench")).then_some(Known::Pgbench);
-    let logs = program.command.iter().any(|word| word == "-l" || word == "--log");
+    let logs = program
+        .command
+        .iter()
+        .flat_map(|word| word.split_whitespace())
+        .any(|word| word == "-l" || word == "--log");
     let known = known.or_else(by_name).map_or_else(Vec::new, |known| known.readings(logs));
     let Some((list, span)) = valid(&raw.metrics) else { return known };
     let mut readings: Vec<Reading> = Vec::new();

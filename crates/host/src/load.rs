@@ -6,14 +6,17 @@
 
 use crate::command::{Real, Runner};
 use ebbtide_door::{Directory, own, read};
+use ebbtide_model::journal::Journal;
 use ebbtide_model::plan::build::LOAD;
 use ebbtide_model::shown::{Shown, one_line};
+use ebbtide_model::units::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Advice, MemfdFlags, fadvise, memfd_create};
 use rustix::process::{Pid, PidfdFlags, Signal, geteuid, pidfd_open, pidfd_send_signal};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,10 +28,16 @@ const OUTPUT_MAX: u64 = 64 << 20;
 const LAST: usize = 1200;
 /// How often it is asked whether a program is still waited for.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+/// How long a process may take to end that is asked to; then it is killed.
+const ASKED: Duration = Duration::from_secs(2);
 /// How long what was killed is waited for.
 const KILLED: Duration = Duration::from_secs(30);
 /// An environment beyond this has been made to be long.
 const ENVIRONMENT_MAX: u64 = 4 << 20;
+/// Gives a program a session of its own; not forking, as nobody leads a group here (util-linux).
+const SETSID: &str = "/usr/bin/setsid";
+/// Runs a program as another user (util-linux).
+const SETPRIV: &str = "/usr/bin/setpriv";
 /// Where programs are, behind what the experiment says.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -57,12 +66,12 @@ pub enum LoadError {
         last: String,
     },
     /// It took too long, and was killed.
-    #[error("{program} took longer than {seconds} s (`timeout`) and was killed{}", said(.last))]
+    #[error("{program} took longer than {limit} (`timeout`) and was killed{}", said(.last))]
     Timeout {
         /// Its name.
         program: String,
         /// The limit.
-        seconds: u64,
+        limit: Nanos,
         /// What it said last.
         last: String,
     },
@@ -157,7 +166,6 @@ impl User {
 }
 
 /// How programs of a load are run.
-#[derive(Debug)]
 pub struct Load<'a> {
     /// The run, which marks them.
     pub run: &'a str,
@@ -168,9 +176,11 @@ pub struct Load<'a> {
     /// Variables of their environment.
     pub env: &'a [(String, String)],
     /// How long each may take.
-    pub timeout: Duration,
+    pub timeout: Nanos,
     /// Ends them where it is set.
     pub stop: &'a AtomicBool,
+    /// The run's journal, which they must not have.
+    pub journal: &'a dyn Journal,
 }
 
 /// A program that ended well.
@@ -189,6 +199,12 @@ fn mark(run: &str) -> String {
 }
 
 impl Load<'_> {
+    /// The same, with so much time.
+    #[must_use]
+    pub fn at_least(self, time: Nanos) -> Self {
+        Load { timeout: self.timeout.max(time), ..self }
+    }
+
     /// Runs `argv` to its end. What it leaves running goes on ([`end_all`]).
     ///
     /// # Errors
@@ -203,8 +219,10 @@ impl Load<'_> {
         let mut command = self.command(argv);
         command.stdin(Stdio::null());
         command.stdout(out.try_clone().map_err(fail)?).stderr(err.try_clone().map_err(fail)?);
-        let begun = Instant::now();
-        let mut child = command.process_group(0).spawn().map_err(fail)?;
+        let mut spawned = None;
+        self.journal.apart(&mut || spawned = Some((Instant::now(), command.spawn()))).map_err(fail)?;
+        let (begun, child) = spawned.ok_or_else(|| fail(io::ErrorKind::Other.into()))?;
+        let mut child = child.map_err(fail)?;
         let ended =
             pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).map_err(|errno| fail(errno.into()))?;
         let given_up = loop {
@@ -227,9 +245,9 @@ impl Load<'_> {
             if printed > Some(OUTPUT_MAX) {
                 break LoadError::Endless { program };
             }
-            if took >= self.timeout {
+            if took >= Duration::from_nanos(self.timeout.0) {
                 let last = last(&mut err, &mut out);
-                break LoadError::Timeout { program, seconds: self.timeout.as_secs(), last };
+                break LoadError::Timeout { program, limit: self.timeout, last };
             }
         };
         crate::command::end_group(&mut child);
@@ -238,21 +256,17 @@ impl Load<'_> {
     }
 
     fn command(&self, argv: &[String]) -> Command {
-        let own = self.env.iter().find_map(|(name, value)| (name == "PATH").then_some(value.as_str()));
-        let path = own.map_or_else(|| PATH.to_owned(), |own| format!("{own}:{PATH}"));
-        let mut command = if self.user.is_self {
-            // The program is looked up on the path that it gets.
-            let mut command = Command::new("/usr/bin/env");
-            command.arg("--").args(argv);
-            command
-        } else {
+        // What the experiment says comes before what a set-up of ours adds.
+        let own = self.env.iter().rev().filter(|(name, _)| name == "PATH").map(|(_, value)| value.as_str());
+        let path = own.chain([PATH]).collect::<Vec<_>>().join(":");
+        // By their paths: the PATH of a load is the load's. A session of its own has no terminal to ask on, or to write to.
+        let mut command = Command::new(SETSID);
+        command.args(["--", SETPRIV, "--no-new-privs"]);
+        if !self.user.is_self {
             let (uid, gid) = (self.user.uid.to_string(), self.user.gid.to_string());
-            let mut command = Command::new("setpriv");
-            command
-                .args(["--reuid", &uid, "--regid", &gid, "--init-groups", "--no-new-privs", "--"])
-                .args(argv);
-            command
-        };
+            command.args(["--reuid", &uid, "--regid", &gid, "--init-groups"]);
+        }
+        command.arg("--").args(argv);
         command.current_dir(self.directory).env_clear();
         for kept in ["LANG", "TZ", "TERM"] {
             if let Some(value) = std::env::var_os(kept) {
@@ -271,7 +285,7 @@ impl Load<'_> {
     }
 }
 
-/// `how`, and what a status means that `env` and `setpriv` end with where there is no such program.
+/// `how`, and what a status means that `setpriv` ends with where there is no such program.
 fn not_found(status: &std::process::ExitStatus, how: &str) -> String {
     match status.code() {
         Some(127) => format!("{how}: there is no such program"),
@@ -295,11 +309,6 @@ fn last(err: &mut File, out: &mut File) -> String {
     let text = text.trim();
     let from = text.char_indices().map(|(at, _)| at).find(|at| text.len() - at <= LAST).unwrap_or(0);
     one_line(&text[from..]).into_owned()
-}
-
-/// Whether this process was started by a load of `run`.
-pub fn is_of(run: &str, pid: u32) -> bool {
-    i32::try_from(pid).is_ok_and(|pid| Mark::of(run).is_on(pid))
 }
 
 /// What processes of a load are known by.
@@ -339,18 +348,18 @@ impl Mark {
     }
 }
 
-/// Kills every process that a load of `run` has started and that still runs, and waits until they are gone. How many there were.
+/// Ends every process that a load of `run` has started and that still runs, and waits until they are gone. How many there were.
 ///
 /// # Errors
 /// When some do not end.
 pub fn end_all(run: &str) -> Result<usize, LoadError> {
     let mark = Mark::of(run);
     let begun = Instant::now();
-    let mut killed = std::collections::BTreeSet::new();
+    let mut ended = std::collections::BTreeSet::new();
     loop {
         let left = running(&mark);
         if left.is_empty() {
-            return Ok(killed.len());
+            return Ok(ended.len());
         }
         if begun.elapsed() > KILLED {
             let each: Vec<String> = left.iter().map(i32::to_string).collect();
@@ -363,26 +372,67 @@ pub fn end_all(run: &str) -> Result<usize, LoadError> {
                 continue;
             };
             if mark.is_on(pid) {
-                let _ = pidfd_send_signal(&held, Signal::KILL);
-                killed.insert(pid);
+                // Asked first, so that it gives back what outlives it, as shared memory does.
+                let asked = ended.insert(pid);
+                let signal = if begun.elapsed() > ASKED { Signal::KILL } else { Signal::TERM };
+                if asked || signal == Signal::KILL {
+                    let _ = pidfd_send_signal(&held, signal);
+                }
             }
         }
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Whether the process has a terminal, as the shell has of somebody who looks around; what a program left behind has none.
-fn has_terminal(pid: i32) -> bool {
-    let stat = read::text(&PathBuf::from(format!("/proc/{pid}/stat")), ENVIRONMENT_MAX).unwrap_or_default();
-    // Behind the name, which may have blanks: state, parent, group, session, terminal (proc(5)).
-    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
-    fields.split_whitespace().nth(4).is_some_and(|terminal| terminal != "0")
+/// Fields of /proc/PID/stat behind the name (proc(5)): state, parent, group, session, terminal.
+const PARENT: usize = 1;
+const TERMINAL: usize = 4;
+
+/// A field of the process; nothing where it is gone. Its name may have blanks and parentheses.
+fn stat(pid: i32, field: usize) -> Option<String> {
+    let stat = read::text(&PathBuf::from(format!("/proc/{pid}/stat")), ENVIRONMENT_MAX).ok()?;
+    Some(stat.rsplit_once(')')?.1.split_whitespace().nth(field)?.to_owned())
 }
 
+/// Whether the process has a terminal, as the shell has of somebody who looks around; a load has a session without one.
+fn has_terminal(pid: i32) -> bool {
+    stat(pid, TERMINAL).is_some_and(|terminal| terminal != "0")
+}
+
+/// Those that have the mark, but this process and those that it comes from.
 fn running(mark: &Mark) -> Vec<i32> {
+    let above: Vec<i32> = std::iter::successors(i32::try_from(std::process::id()).ok(), |pid| {
+        stat(*pid, PARENT)?.parse().ok().filter(|parent| *parent > 0)
+    })
+    .collect();
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter(|pid| mark.is_on(*pid)).collect()
+    pids.filter(|pid| !above.contains(pid) && mark.is_on(*pid)).collect()
+}
+
+/// Makes sure that nobody whom programs run as can put something else in the place of what a run makes in `directory`.
+///
+/// # Errors
+/// Which directory on the way to it others may change.
+pub fn check_place(directory: &Path, user: &User) -> Result<(), LoadError> {
+    if user.is_self {
+        return Ok(());
+    }
+    let place = |source| LoadError::Place { path: directory.to_owned(), source };
+    let resolved = std::fs::canonicalize(directory).map_err(place)?;
+    for path in resolved.ancestors() {
+        let found = std::fs::metadata(path).map_err(place)?;
+        let (mode, sticky) = (found.mode(), found.mode() & 0o1000 != 0);
+        let others = mode & 0o002 != 0 || mode & 0o020 != 0 && found.gid() != 0;
+        if found.uid() != geteuid().as_raw() && found.uid() != 0 || others && !sticky {
+            let path = path.shown();
+            return Err(LoadError::User(format!(
+                "others than root may change {path}, and could put something else in the place of what root makes there: choose a directory \
+                 that only root may write to, or run without root"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Makes the directory `path` for the programs of `user`.
@@ -470,6 +520,17 @@ mod tests {
         }
     }
 
+    struct NoJournal;
+
+    impl Journal for NoJournal {
+        fn write(
+            &self,
+            _: &ebbtide_model::journal::Entry,
+        ) -> Result<(), ebbtide_model::journal::JournalError> {
+            Ok(())
+        }
+    }
+
     #[test]
     fn what_a_program_prints_takes_and_leaves_running() {
         let directory = tempfile::tempdir().expect("a directory");
@@ -480,8 +541,9 @@ mod tests {
             directory: directory.path(),
             user: &user,
             env: &[],
-            timeout: Duration::from_secs(60),
+            timeout: Nanos::from_secs(60),
             stop: &stop,
+            journal: &NoJournal,
         };
         let sh = |line: &str| load.run(&["/bin/sh", "-c", line].map(str::to_owned));
         let ran = sh("echo said; setsid sleep 300 & exit 0").expect("ends well");

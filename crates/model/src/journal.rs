@@ -59,6 +59,15 @@ pub trait Journal: Send + Sync {
     /// # Errors
     /// When it could not be written.
     fn write(&self, entry: &Entry) -> Result<(), JournalError>;
+
+    /// Calls `start`, which starts a program that must not have the journal: one that builds holds it on, a load is anybody's.
+    ///
+    /// # Errors
+    /// When it cannot be kept from programs; nothing was started then.
+    fn apart(&self, start: &mut dyn FnMut()) -> io::Result<()> {
+        start();
+        Ok(())
+    }
 }
 
 /// What a journal leaves to put back.

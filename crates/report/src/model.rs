@@ -252,7 +252,7 @@ impl Report {
 
     /// The metrics of a workload.
     pub(crate) fn metrics_of(&self, workload: usize) -> Vec<Metric> {
-        self.workloads.get(workload).map_or_else(Vec::new, |facts| facts.metrics.clone())
+        self.workloads.get(workload).map_or_else(|| Metric::ALL.to_vec(), |facts| facts.metrics.clone())
     }
 
     /// The metrics that a table of a workload has beside the one that decides: latencies, or what a program printed.

@@ -22,14 +22,20 @@ use ebbtide_model::units::{Nanos, UnixTime};
 use ebbtide_model::workload::{
     Argv, Output, Placeholder, Program, Reset, Source, Workload, filled, pgbench_latencies,
 };
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 type Result<T> = std::result::Result<T, BackendError>;
 
+/// The directory, of the run's own user alone, in which data are kept as they were laid out.
+const KEPT: &str = "kept";
+/// How long what is no command of the user's may take at least, copying his data for example.
+const OWN_TIME: Nanos = Nanos::from_secs(3600);
 /// Most bytes of a log of transactions that are read.
 const LOG_MAX: u64 = 1 << 30;
 const DISKSTATS: &str = "/proc/diskstats";
@@ -88,6 +94,8 @@ pub struct Laid {
     at: PathBuf,
     program: Program,
     user: User,
+    /// The run's, which no program may have.
+    journal: Arc<dyn Journal>,
 }
 
 impl Laid {
@@ -99,13 +107,14 @@ impl Laid {
         site: Site,
         program: &Program,
         trial: &Trial,
-        builder: &mut Builder,
+        (builder, journal): (&mut Builder, Arc<dyn Journal>),
         control: &Control,
     ) -> Result<Laid> {
         let user = User::find(program.user.as_deref(), program.as_root.as_deref()).map_err(failed)?;
+        load::check_place(&site.directory, &user).map_err(failed)?;
         builder.build(&[site.step()], &control.stop).map_err(not_built)?;
-        let laid =
-            Laid { at: site.own().join(trial.workload.to_string()), site, program: program.clone(), user };
+        let at = site.own().join(trial.workload.to_string());
+        let laid = Laid { at, site, program: program.clone(), user, journal };
         // An attempt that failed may have left some.
         load::remove(&laid.at).map_err(failed)?;
         load::make(&laid.at, &User::myself()).map_err(failed)?;
@@ -115,15 +124,24 @@ impl Laid {
         for path in mounts.into_iter().chain(own) {
             load::let_pass(&path).map_err(failed)?;
         }
-        if laid.keeps_copy() || laid.program.reset == Reset::None {
-            laid.lay_out(trial, control)?;
-        }
-        if laid.keeps_copy() {
-            // What still runs would go on changing what is copied.
-            load::end_all(&laid.site.run).map_err(failed)?;
-            load::rename(&laid.run(), &laid.copy()).map_err(failed)?;
-        }
+        laid.lay_out_once(trial, control).inspect_err(|_| {
+            // What a part of it has started must not run beside other trials; the first error is told.
+            let _ = load::end_all(&laid.site.run);
+        })?;
         Ok(laid)
+    }
+
+    fn lay_out_once(&self, trial: &Trial, control: &Control) -> Result<()> {
+        if self.keeps_copy() || self.program.reset == Reset::None {
+            self.lay_out(trial, control)?;
+        }
+        if self.keeps_copy() {
+            // What still runs would go on changing what is copied; and nobody who runs as the load's user may change it.
+            load::end_all(&self.site.run).map_err(failed)?;
+            load::make(&self.at.join(KEPT), &User::myself()).map_err(failed)?;
+            load::rename(&self.run(), &self.copy()).map_err(failed)?;
+        }
+        Ok(())
     }
 
     /// Whether it is for the workload of `trial`, which is `program`.
@@ -142,7 +160,7 @@ impl Laid {
     }
 
     fn copy(&self) -> PathBuf {
-        self.at.join("laid")
+        self.at.join(KEPT).join("laid")
     }
 
     fn lay_out(&self, trial: &Trial, control: &Control) -> Result<()> {
@@ -156,7 +174,7 @@ impl Laid {
     fn reaches(&self, control: &Control) -> Result<()> {
         let run = self.run();
         let argv = ["test", "-w", &run.to_string_lossy()].map(str::to_owned);
-        self.load(&[], control).run(&argv).map(drop).map_err(|error| match error {
+        self.load(&[], control).at_least(OWN_TIME).run(&argv).map(drop).map_err(|error| match error {
             LoadError::Failed { .. } => {
                 let closed = run.ancestors().skip(1).filter(|path| !is_open(path)).last();
                 let closed = closed.unwrap_or(&run).shown().to_string();
@@ -184,7 +202,7 @@ impl Laid {
             (self.copy().to_string_lossy().into_owned(), self.run().to_string_lossy().into_owned());
         let argv = ["cp", "-a", &format!("--reflink={reflink}"), "--", &from, &to].map(str::to_owned);
         let own = User::myself();
-        let load = Load { directory: &self.at, user: &own, ..self.load(&[], control) };
+        let load = Load { directory: &self.at, user: &own, ..self.load(&[], control).at_least(OWN_TIME) };
         load.run(&argv).map(drop).map_err(|error| match error {
             LoadError::Failed { last, .. } if self.program.reset == Reset::Reflink => {
                 other(format!("its data cannot be put back by reflinks: {last}; write `reset = \"copy\"`"))
@@ -199,8 +217,9 @@ impl Laid {
             directory: Path::new("/"),
             user: &self.user,
             env,
-            timeout: Duration::from_nanos(self.program.timeout.0),
+            timeout: self.program.timeout,
             stop: &control.stop,
+            journal: self.journal.as_ref(),
         }
     }
 
@@ -231,7 +250,9 @@ impl Laid {
     /// # Errors
     /// The command that failed, or the figure that it did not print.
     pub fn trial(&self, trial: &Trial, control: &Control) -> Result<TrialSamples> {
-        self.put_back(trial, control)?;
+        self.put_back(trial, control).inspect_err(|_| {
+            let _ = load::end_all(&self.site.run);
+        })?;
         load::settle(&self.at).map_err(failed)?;
         let ran = self.measured(trial, control);
         let after = self.program.after.iter().map(|command| self.command(command, trial, control).map(drop));
@@ -239,15 +260,21 @@ impl Laid {
         let after: Vec<Result<()>> =
             if control.stop.load(Ordering::Relaxed) { Vec::new() } else { after.collect() };
         let ended = load::end_all(&self.site.run).map_err(failed);
-        let (mut samples, output) = ran?;
+        let (mut samples, output, logs) = ran?;
         after.into_iter().collect::<Result<()>>()?;
         ended?;
-        samples.execution.figures = self.figures(&output)?;
+        samples.execution.figures = self.figures(&output, &logs)?;
         Ok(samples)
     }
 
-    fn measured(&self, trial: &Trial, control: &Control) -> Result<(TrialSamples, String)> {
+    /// Its samples, what it printed, and the logs that were there before it.
+    fn measured(
+        &self,
+        trial: &Trial,
+        control: &Control,
+    ) -> Result<(TrialSamples, String, BTreeSet<OsString>)> {
         self.program.before.iter().try_for_each(|command| self.command(command, trial, control).map(drop))?;
+        let logs = self.logs().map_err(other)?;
         let counted = self.counted();
         let started_unix = UnixTime::from(SystemTime::now());
         control.edges.tell(Edge::Begins, trial.seed);
@@ -271,7 +298,7 @@ impl Laid {
             hosts: Vec::new(),
             notes: Vec::new(),
         };
-        Ok((samples, ran.output))
+        Ok((samples, ran.output, logs))
     }
 
     /// Requests and bytes of the device that the data are on, as the kernel has counted them so far.
@@ -283,9 +310,9 @@ impl Laid {
         Some(counted(&line.counters))
     }
 
-    fn figures(&self, output: &str) -> Result<Vec<(Figure, f64)>> {
+    fn figures(&self, output: &str, before: &BTreeSet<OsString>) -> Result<Vec<(Figure, f64)>> {
         let logs = self.program.metrics.iter().any(|reading| matches!(reading.from, Source::PgbenchLog(_)));
-        let mut latencies = if logs { self.logged()? } else { Vec::new() };
+        let mut latencies = if logs { self.logged(before)? } else { Vec::new() };
         latencies.sort_unstable();
         let output = Output { text: output, latencies: &latencies };
         let program = self.program.command.first().map_or("", String::as_str);
@@ -293,16 +320,23 @@ impl Laid {
         read.collect::<std::result::Result<_, _>>().map_err(|error| other(format!("{program}: {error}")))
     }
 
-    /// Latencies of the logs that pgbench wrote in the trial's directory.
-    fn logged(&self) -> Result<Vec<u64>> {
+    /// Names of pgbench's logs in the trial's directory; a name holds the number of its process.
+    fn logs(&self) -> std::io::Result<BTreeSet<OsString>> {
+        let entries = std::fs::read_dir(self.run())?.flatten();
+        let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
+        Ok(files
+            .map(|entry| entry.file_name())
+            .filter(|name| name.to_string_lossy().starts_with("pgbench_log."))
+            .collect())
+    }
+
+    /// Latencies of the logs that were not there `before`.
+    fn logged(&self, before: &BTreeSet<OsString>) -> Result<Vec<u64>> {
         let mut latencies = Vec::new();
-        for entry in std::fs::read_dir(self.run()).map_err(other)?.flatten() {
-            if entry.file_name().to_string_lossy().starts_with("pgbench_log.") {
-                let text = read::text(&entry.path(), LOG_MAX).map_err(|error| {
-                    other(format!("pgbench's log: {error}; log fewer with --sampling-rate"))
-                })?;
-                latencies.extend(pgbench_latencies(&text));
-            }
+        for name in self.logs().map_err(other)?.difference(before) {
+            let text = read::text(&self.run().join(name), LOG_MAX)
+                .map_err(|error| other(format!("pgbench's log: {error}; log fewer with --sampling-rate")))?;
+            latencies.extend(pgbench_latencies(&text));
         }
         Ok(latencies)
     }
@@ -312,6 +346,7 @@ impl Laid {
 pub struct Programs {
     run: String,
     builder: Builder,
+    journal: Arc<dyn Journal>,
     laid: Vec<(PathBuf, Laid)>,
 }
 
@@ -321,8 +356,13 @@ const FIRST_STEP: u64 = 1 << 32;
 impl Programs {
     /// For the run called `run`, which has laid out nothing yet.
     pub fn new(run: &str, journal: Arc<dyn Journal>) -> Programs {
-        let builder = Builder::new(Sys::host(), Box::new(Real), journal).numbered_from(FIRST_STEP);
-        Programs { run: run.to_owned(), builder, laid: Vec::new() }
+        let builder = Builder::new(Sys::host(), Box::new(Real), journal.clone());
+        Programs {
+            run: run.to_owned(),
+            builder: builder.numbered_from(FIRST_STEP),
+            journal,
+            laid: Vec::new(),
+        }
     }
 
     /// The directory that this run has in `directory`.
@@ -357,7 +397,7 @@ impl Programs {
         }
         let mount = directory.to_owned();
         let site = Site { run: self.run.clone(), directory: own.clone(), mount, device: None, stands: true };
-        let laid = Laid::new(site, program, trial, &mut self.builder, control)?;
+        let laid = Laid::new(site, program, trial, (&mut self.builder, self.journal.clone()), control)?;
         let samples = laid.trial(trial, control);
         self.laid.push((own, laid));
         samples

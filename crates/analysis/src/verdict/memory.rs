@@ -36,7 +36,7 @@ pub(super) fn judge(case: &Case<'_>, facts: &Facts<'_>) -> Judged {
         Absent::unmeasured("nobody counted for how long the load's own control group waited for memory")
     })?;
     let full = group(case, |trial, group| Some(part(trial, group.pressure_full?))).unwrap_or(some);
-    let alone = case.in_flight() <= 1;
+    let alone = case.workload.program.is_none() && case.in_flight() <= 1;
     let (check, seen) = if alone { (ONE, some) } else { (MANY, full) };
     let mut figures = vec![check.require(seen, "the load hardly waited for memory")?];
     let elsewhere = elsewhere(case, facts)?;

@@ -58,11 +58,13 @@ fn in_turn(trial: &TrialSamples) -> Option<InTurn> {
         let flushes = total.flushes.unwrap_or(0) as f64;
         let flush = total.flush_time.filter(|_| flushes > 0.0).map(|time| time.0 as f64 / flushes);
         InTurn {
-            share: (alone + flushing).min(1.0),
+            // A flush's time is also that of the request that asked for it.
+            share: alone.max(flushing).min(1.0),
             flushing,
             flushes: flushes / seconds,
             flush,
-            write: total.time.write.0 as f64 / total.ops.write.max(1) as f64,
+            write: total.time.write.0.saturating_sub(total.flush_time.map_or(0, |time| time.0)) as f64
+                / total.ops.write.max(1) as f64,
         }
     };
     let devices = standing::tops(trial).filter(|_| seconds > 0.0)?;
@@ -82,13 +84,14 @@ fn of_program(case: &Case<'_>) -> Judged {
         evidence("share of the time in which it flushed", seen.flushing, Unit::Share, None),
         evidence("time of a write at the device", seen.write, Unit::Nanoseconds, None),
     ];
+    let durable = if seen.flush.is_some() { "durable write" } else { "write" };
     let flushes = seen.flush.map_or_else(String::new, |flush| {
         figures.push(evidence("time of a flush", flush, Unit::Nanoseconds, None));
         figures.push(evidence("flushes", seen.flushes, Unit::PerSecond, None));
         format!(", {:.0} flushes a second of {} each", seen.flushes, format_latency(flush))
     });
     let sentence = format!(
-        "{} of the time a member works on one durable write after the other{flushes}, {} a write: what commits waits for it, as a log does; a \
+        "{} of the time a member works on one {durable} after the other{flushes}, {} a write: what commits waits for it; a \
          volume of less latency, or more commits in one write, would help",
         percent(seen.share),
         format_latency(seen.write),

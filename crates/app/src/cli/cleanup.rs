@@ -117,20 +117,12 @@ fn subcommand(line: &[String]) -> &str {
 }
 
 /// What runs left, and who holds the journals of those that are not over.
-fn look(directory: &Path, dry_run: bool) -> Result<(LeftBehind, Vec<Vec<Program>>), CliError> {
+fn look(directory: &Path) -> Result<(LeftBehind, Vec<Vec<Program>>), CliError> {
     let mut look = 1;
     loop {
         let found = journal::abandoned(directory)?;
         let by: Vec<Vec<Program>> = found.held.iter().map(Held::by).collect();
-        let mut ended = false;
-        for (held, by) in found.held.iter().zip(&by).filter(|_| !dry_run) {
-            // What does not end holds the journal still, and is named.
-            ended |= held.end_load(by).unwrap_or_else(|error| {
-                tracing::warn!("session {}: {error}", held.run);
-                false
-            });
-        }
-        if !ended && (look == LOOKS || by.iter().all(|by| !by.is_empty())) {
+        if look == LOOKS || by.iter().all(|by| !by.is_empty()) {
             return Ok((found, by));
         }
         drop(found);
@@ -145,7 +137,7 @@ fn look(directory: &Path, dry_run: bool) -> Result<(LeftBehind, Vec<Vec<Program>
 /// When a journal cannot be read, something cannot be removed, or a program of a killed run is still at work.
 pub fn run(args: &CleanupArgs, globals: &Globals) -> Result<ExitCode, CliError> {
     let directory = places::journals()?;
-    let (found, by) = look(&directory, args.dry_run)?;
+    let (found, by) = look(&directory)?;
     let mut account =
         Account { json: globals.json(), records: Vec::new(), held: Vec::new(), lines: 0, mute: None };
     let (mut failed, mut at_work) = (0, 0);

@@ -4,7 +4,6 @@ use super::file::parse;
 use crate::RunnerError;
 use ebbtide_door::{Directory, Log};
 use ebbtide_host::judge::{self, Program};
-use ebbtide_host::load::{self, LoadError};
 use ebbtide_host::sys::Sys;
 use ebbtide_model::journal::{Entry, Leftover, leftovers};
 use ebbtide_model::plan::build::{BuildUndo, Mounted};
@@ -50,18 +49,6 @@ impl Held {
     /// Who holds it; nobody where they ended meanwhile, or may not be seen.
     pub fn by(&self) -> Vec<Program> {
         judge::programs_with(&Sys::host(), self.journal)
-    }
-
-    /// Ends the programs that were the load of a killed run, where nobody else holds its journal; whether there were any.
-    ///
-    /// # Errors
-    /// When they do not end.
-    pub fn end_load(&self, by: &[Program]) -> Result<bool, LoadError> {
-        let is_load = |program: &Program| program.own.is_none() && load::is_of(&self.run, program.pid);
-        if by.is_empty() || !by.iter().all(is_load) {
-            return Ok(false);
-        }
-        load::end_all(&self.run).map(|ended| ended > 0)
     }
 }
 

@@ -70,6 +70,15 @@ impl Journal for JournalFile {
         let path = || self.directory.join(&self.name).shown();
         self.append(entry).map_err(|error| JournalError { path: path(), error })
     }
+
+    fn apart(&self, start: &mut dyn FnMut()) -> io::Result<()> {
+        // Held meanwhile: nothing that builds is started in between.
+        let slot = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let inherited = slot.as_ref().filter(|_| self.is_inherited);
+        inherited.map_or(Ok(()), Log::withhold)?;
+        start();
+        inherited.map_or(Ok(()), Log::inherit)
+    }
 }
 
 impl Drop for JournalFile {

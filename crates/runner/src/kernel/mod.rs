@@ -293,7 +293,8 @@ impl Kernel {
         let mount = build.mountpoint.clone().ok_or_else(|| other("a program needs a file system"))?;
         let (run, device) = (self.options.name.clone(), Some(build.device.clone()));
         let site = Site { run, directory: mount.clone(), mount, device, stands: false };
-        Laid::new(site, program, trial, &mut self.builder, control)?.trial(trial, control)
+        let journal = self.surroundings.journal.clone();
+        Laid::new(site, program, trial, (&mut self.builder, journal), control)?.trial(trial, control)
     }
 
     /// Runs `runs` in a directory that stands.

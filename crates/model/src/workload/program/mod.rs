@@ -135,7 +135,8 @@ pub fn filled(text: &str, value: &mut dyn FnMut(Placeholder) -> String) -> Resul
         out.push_str(before);
         let word = behind.split_once('}');
         let is_word = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase());
-        match word.filter(|(word, _)| is_word(word)) {
+        // So has a shell: `${name}` is a variable of it.
+        match word.filter(|(word, _)| is_word(word) && !out.ends_with('$')) {
             // JSON and awk have braces of their own.
             None => {
                 out.push('{');
@@ -186,7 +187,7 @@ mod tests {
     fn placeholders_are_words_in_braces_and_other_braces_stay() {
         let fill = |text: &str| filled(text, &mut |what| format!("<{}>", what.as_ref()));
         assert_eq!(fill("-c{clients} {run}/x").as_deref(), Ok("-c<clients> <run>/x"));
-        for text in ["awk '{ print $1 }'", "{\"a\": {}}", "{", "}{", "${HOME}", "{2,3}"] {
+        for text in ["awk '{ print $1 }'", "{\"a\": {}}", "{", "}{", "${HOME}", "${run}", "{2,3}"] {
             assert_eq!(fill(text).as_deref(), Ok(text));
         }
         assert_eq!(fill("{clinets}"), Err(NoPlaceholder("clinets".to_owned())));

@@ -394,6 +394,11 @@ fn stat(pid: i32, field: usize) -> Option<String> {
     Some(stat.rsplit_once(')')?.1.split_whitespace().nth(field)?.to_owned())
 }
 
+/// Whether the process has given up its memory and its directory already, or is gone.
+pub(crate) fn is_ending(pid: i32) -> bool {
+    std::fs::read_link(format!("/proc/{pid}/cwd")).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
 /// Whether the process has a terminal, as the shell has of somebody who looks around; a load has a session without one.
 fn has_terminal(pid: i32) -> bool {
     stat(pid, TERMINAL).is_some_and(|terminal| terminal != "0")

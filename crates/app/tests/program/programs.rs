@@ -130,6 +130,25 @@ fn what_a_program_leaves_running_ends_with_its_trial() {
     assert!(!runs(&daemon));
 }
 
+/// It is whoever's program: what it has of the run's it could use against the run.
+#[test]
+fn a_program_has_neither_the_journal_nor_a_terminal() {
+    let home = two(r#"shell = true
+command = """
+echo n $(for f in /proc/self/fd/*; do readlink $f; done | grep -c jsonl)
+if (true </dev/tty) 2>/dev/null; then echo t 1; else echo t 0; fi
+grep NoNewPrivs /proc/self/status"""
+metrics = [
+    { name = "n", pattern = '^n ([0-9]+)', better = "lower" },
+    { name = "t", pattern = '^t ([0-9]+)', better = "lower" },
+    { name = "kept", pattern = 'NoNewPrivs:\s+([01])', better = "higher" },
+]"#);
+    let session = home.json("run p.toml", &[0, 3]);
+    for (metric, value) in [("n", 0.0), ("t", 0.0), ("kept", 1.0)] {
+        assert_eq!(result(&session, "one", metric)["median"], value, "{metric}: {session:#}");
+    }
+}
+
 #[test]
 fn after_a_kill_cleanup_ends_the_program_and_removes_its_data() {
     let (daemon, program) = (long(4712), long(4713));

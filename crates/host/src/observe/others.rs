@@ -120,12 +120,13 @@ impl Others {
         self.last_look = Some(at);
     }
 
-    /// Whether it is a process of the load, which is nobody else; asked once of each.
+    /// Whether it is a process of the load, which is nobody else; asked once of each. One that is just ending shows neither its environment
+    /// nor its directory any more, and is left out where there is a load: nobody can tell whose it was.
     fn is_load(&mut self, pid: u32) -> bool {
         let Some(mark) = self.mark.as_ref().filter(|_| !self.processes.contains_key(&pid)) else {
             return false;
         };
-        let is_new = || i32::try_from(pid).is_ok_and(|pid| mark.is_on(pid));
+        let is_new = || i32::try_from(pid).is_ok_and(|pid| mark.is_on(pid) || load::is_ending(pid));
         self.load.contains(&pid) || is_new() && self.load.insert(pid)
     }
 

@@ -89,7 +89,11 @@ fn a_dry_run_says_everything_and_touches_nothing() {
     let verbose = home.ebb("run tiny.toml --dry-run --seed 7 --verbose").output().unwrap();
     let verbose = String::from_utf8(verbose.stdout).unwrap();
     let (before, rounds) = verbose.split_once("round 1:\n").unwrap();
-    assert!(text.starts_with(before) && rounds.contains("left under seqread (again, A/A)"), "{verbose}");
+    // How much is free changes while others are at work on the disk.
+    let fixed =
+        |text: &str| text.lines().filter(|line| !line.contains(" are free there")).collect::<String>();
+    assert!(fixed(&text).starts_with(&fixed(before)), "{text} {verbose}");
+    assert!(rounds.contains("left under seqread (again, A/A)"), "{verbose}");
     // What is done is told before how often, and that in a line.
     let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("round")).collect();
     assert!(lines.len() <= 2 && lines[0].contains(" trials, 2 designs under "), "{text}");

@@ -99,8 +99,7 @@ pub(super) fn resolve(
 
 /// The metric of that name; latencies also without what JSON has before their percentile.
 pub(super) fn metric_called(name: &str) -> Option<Metric> {
-    let known = |m: &Metric| m.name() == name || m.name().strip_prefix("lat_") == Some(name);
-    Metric::ALL.into_iter().find(known)
+    Metric::ALL.into_iter().find(|metric| metric.is_called(name))
 }
 
 /// The same; reports a name that no metric has.

@@ -3,7 +3,7 @@
 use super::array::RawArray;
 use super::error::Mistake;
 use super::names;
-use super::read::{Given, Named, required};
+use super::read::{Given, Named, entries, required};
 use super::read::{Section, valid};
 use super::stack;
 use super::volumes::Volumes;
@@ -23,7 +23,7 @@ const FILE_UNUSED: Bytes = Bytes(1 << 20);
 
 /// Whether `raw` has a design that is a directory.
 pub(super) fn any_directory(raw: &Given<Named<RawArray>>) -> bool {
-    let arrays = valid(raw).map_or(&[][..], |(Named(entries), _)| entries).iter();
+    let arrays = entries(raw).iter();
     arrays.filter_map(|entry| entry.value.as_ref()).any(|array| array.directory.is_some())
 }
 
@@ -34,9 +34,9 @@ pub(super) fn add_directories(
     volumes: &mut Volumes,
     problems: &mut Problems,
 ) {
-    let loads = valid(workloads).map_or(&[][..], |(Named(entries), _)| entries).iter();
+    let loads = entries(workloads).iter();
     let programs_alone = loads.filter_map(|entry| entry.value.as_ref()).all(|load| load.program.is_some());
-    for entry in valid(raw).map_or(&[][..], |(Named(entries), _)| entries) {
+    for entry in entries(raw) {
         let Some(array) = &entry.value else { continue };
         let Some((directory, span)) = valid(&array.directory) else { continue };
         if !directory.starts_with('/') {

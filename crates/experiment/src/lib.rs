@@ -47,4 +47,6 @@ pub use sweep::{alone, is_sweep};
 #[cfg(test)]
 mod profile_tests;
 #[cfg(test)]
+mod program_tests;
+#[cfg(test)]
 mod tests;

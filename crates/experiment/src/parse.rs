@@ -7,7 +7,7 @@ use super::effects::{self, RawEffect};
 use super::error::{ExperimentErrors, Mistake};
 use super::profiles::{self, NoFiles, ProfileContext, ProfileFiles};
 use super::program::RawSetup;
-use super::read::{At, Entry, FromToml, Named, required, section, valid};
+use super::read::{At, Entry, FromToml, Named, entries, required, section, valid};
 use super::shapes::resolve_links;
 use super::surroundings::{self, RawHost, RawResync};
 use super::sweep::{self, RawSweep};
@@ -122,8 +122,7 @@ fn read(
         false => volumes::resolve(&raw.volumes, &links, &figures, &start, problems),
     };
     designs::add_directories(&raw.designs, &raw.workloads, &mut volumes, problems);
-    let names: Vec<&str> = valid(&raw.designs)
-        .map_or(Vec::new(), |(Named(entries), _)| entries.iter().map(|entry| entry.name.as_str()).collect());
+    let names: Vec<&str> = entries(&raw.designs).iter().map(|entry| entry.name.as_str()).collect();
     let pinned = answer::named_control(&raw.answer).map(|(name, _)| name.as_str());
     let template = sweep::template(&raw.sweep).filter(|template| pinned != Some(*template));
     let mut made = designs::resolve(&raw.designs, template, &volumes, &start, problems);

@@ -2,7 +2,7 @@
 
 use super::error::{ExperimentErrors, Mistake};
 use super::jobs::{self, FileJob};
-use super::read::{Entry, FromToml, Named, section, valid};
+use super::read::{Entry, FromToml, Named, entries, section};
 use super::workloads::{self, RawWorkload};
 use super::{names, syntax};
 use crate::problems::{Problems, Span};
@@ -72,8 +72,7 @@ pub fn own(text: &str, file_name: &str) -> Result<Vec<Workload>, ExperimentError
         problems.pointless(place, "profile", "this is one", remedy);
         Vec::new()
     };
-    let entries =
-        raw.as_ref().and_then(|raw| valid(&raw.workloads)).map_or(&[][..], |(Named(entries), _)| entries);
+    let entries = raw.as_ref().map_or(&[][..], |raw| entries(&raw.workloads));
     for jobs in entries.iter().filter_map(|entry| entry.value.as_ref()?.jobs.as_ref()) {
         let remedy = "write an experiment, or a job file of fio's for `ebb bench FILE.fio`";
         problems.pointless(&jobs.span, "jobs", "the workloads of a profile run one after the other", remedy);

@@ -3,7 +3,7 @@
 use super::error::Mistake;
 use super::names;
 use super::problems::{Problems, Span};
-use super::read::{At, Choice, Duration, FromToml, Given, Headed, Named, required, section, valid};
+use super::read::{At, Choice, Duration, FromToml, Given, Headed, Named, entries, required, section, valid};
 use ebbtide_model::metric::{Figure, FigureDefinition};
 use ebbtide_model::units::Nanos;
 use ebbtide_model::workload::{
@@ -276,8 +276,7 @@ fn commands(raw: &Given<RawCommands>, shell: bool, problems: &mut Problems) -> V
 }
 
 fn pairs(raw: &Given<Named<String>>) -> Vec<(String, String)> {
-    let Some((Named(entries), _)) = valid(raw) else { return Vec::new() };
-    entries.iter().filter_map(|entry| Some((entry.name.clone(), entry.value.clone()?))).collect()
+    entries(raw).iter().filter_map(|entry| Some((entry.name.clone(), entry.value.clone()?))).collect()
 }
 
 /// The figures that are asked for, or those that are known of its output.

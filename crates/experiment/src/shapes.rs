@@ -4,7 +4,7 @@ use super::error::Mistake;
 use super::limits::{LatencySpec, positive};
 use super::names;
 use super::problems::{Problems, Span};
-use super::read::{Given, Named, Section, valid};
+use super::read::{Given, Named, Section, entries, valid};
 use super::traits;
 use super::volume_keys::{RawLink, RawShape};
 use ebbtide_model::units::Bytes;
@@ -57,7 +57,7 @@ fn find_link(name: &str, span: &Span, links: &[LinkShape], problems: &mut Proble
 
 pub(super) fn resolve_links(raw: &Given<Named<RawLink>>, problems: &mut Problems) -> Vec<LinkShape> {
     let mut links = Vec::new();
-    for entry in valid(raw).map_or(&[][..], |(Named(entries), _)| entries) {
+    for entry in entries(raw) {
         names::check(&entry.name, "a link", &entry.span, problems);
         let section = entry.value.as_ref();
         if section.is_some_and(|link| link.given().next().is_none()) {

@@ -3,7 +3,7 @@
 use super::limits::positive;
 use super::names;
 use super::problems::{Problems, Span};
-use super::read::{Fraction, Given, Named, required, valid};
+use super::read::{Fraction, Given, Named, entries, required, valid};
 use super::volume_keys::{RawCosts, RawFailure, RawMood, RawOneWay, RawSeek, RawShape};
 use ebbtide_model::per_op::PerOp;
 use ebbtide_model::units::{Bytes, Nanos, format_number};
@@ -148,7 +148,7 @@ fn resolve_seek(raw: &RawSeek, span: &Span, size: Option<Bytes>, problems: &mut 
 
 fn resolve_moods(raw: &Given<Named<RawMood>>, problems: &mut Problems) -> Vec<Mood> {
     let mut moods = Vec::new();
-    for entry in valid(raw).map_or(&[][..], |(Named(entries), _)| entries) {
+    for entry in entries(raw) {
         names::check(&entry.name, "a mood", &entry.span, problems);
         let Some(mood) = &entry.value else { continue };
         let section = format!("mood `{}`", entry.name);

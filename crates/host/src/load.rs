@@ -5,14 +5,16 @@
 //! the directory that it is in as well.
 
 use crate::command::{Real, Runner};
+use crate::sys::{self, process::Stat};
 use ebbtide_door::{Directory, own, read};
 use ebbtide_model::journal::Journal;
-use ebbtide_model::plan::build::LOAD;
+use ebbtide_model::plan::build::is_load;
 use ebbtide_model::shown::{Shown, one_line};
 use ebbtide_model::units::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Advice, MemfdFlags, fadvise, memfd_create};
 use rustix::process::{Pid, PidfdFlags, Signal, geteuid, pidfd_open, pidfd_send_signal};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
@@ -101,6 +103,11 @@ fn said(last: &str) -> String {
     if last.is_empty() { String::new() } else { format!("; it said last: {last}") }
 }
 
+/// What is wrong at `path`.
+fn at(path: &Path) -> impl Fn(io::Error) -> LoadError {
+    move |source| LoadError::Place { path: path.to_owned(), source }
+}
+
 /// Whom programs run as.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
@@ -156,11 +163,10 @@ impl User {
     /// # Errors
     /// When that is not allowed.
     pub fn own(&self, path: &Path) -> Result<(), LoadError> {
-        let place = |source| LoadError::Place { path: path.to_owned(), source };
         if self.is_self {
             Ok(())
         } else {
-            std::os::unix::fs::lchown(path, Some(self.uid), Some(self.gid)).map_err(place)
+            std::os::unix::fs::lchown(path, Some(self.uid), Some(self.gid)).map_err(at(path))
         }
     }
 }
@@ -316,15 +322,14 @@ fn last(err: &mut File, out: &mut File) -> String {
 pub(crate) struct Mark {
     /// A variable of their environment.
     variable: Vec<u8>,
-    /// The run, as directories below [`MOUNTS`](ebbtide_model::plan::build::MOUNTS) and others have it in their names.
-    names: [String; 2],
+    /// The run, which made the directory that they are in.
+    run: String,
 }
 
 impl Mark {
     /// Of loads of `run`.
     pub(crate) fn of(run: &str) -> Mark {
-        let tag = run.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-        Mark { variable: format!("{}=1", mark(run)).into_bytes(), names: [run.to_owned(), tag] }
+        Mark { variable: format!("{}=1", mark(run)).into_bytes(), run: run.to_owned() }
     }
 
     /// Whether the process has it, as far as this user can see.
@@ -340,11 +345,7 @@ impl Mark {
 
     /// Whether `path` is in a directory that the run has made for loads.
     fn is_own(&self, path: &Path) -> bool {
-        let mut above = path.ancestors().skip_while(|part| part.file_name().is_none_or(|name| name != LOAD));
-        let holder = above.nth(1).and_then(Path::file_name).map(|name| name.to_string_lossy());
-        holder.is_some_and(|holder| {
-            self.names.iter().any(|name| !name.is_empty() && holder.contains(name.as_str()))
-        })
+        path.ancestors().any(|part| is_load(part, &self.run))
     }
 }
 
@@ -355,7 +356,7 @@ impl Mark {
 pub fn end_all(run: &str) -> Result<usize, LoadError> {
     let mark = Mark::of(run);
     let begun = Instant::now();
-    let mut ended = std::collections::BTreeSet::new();
+    let mut ended = BTreeSet::new();
     loop {
         let left = running(&mark);
         if left.is_empty() {
@@ -384,14 +385,9 @@ pub fn end_all(run: &str) -> Result<usize, LoadError> {
     }
 }
 
-/// Fields of /proc/PID/stat behind the name (proc(5)): state, parent, group, session, terminal.
-const PARENT: usize = 1;
-const TERMINAL: usize = 4;
-
-/// A field of the process; nothing where it is gone. Its name may have blanks and parentheses.
-fn stat(pid: i32, field: usize) -> Option<String> {
-    let stat = read::text(&PathBuf::from(format!("/proc/{pid}/stat")), ENVIRONMENT_MAX).ok()?;
-    Some(stat.rsplit_once(')')?.1.split_whitespace().nth(field)?.to_owned())
+/// What `value` makes of the process's fields; nothing where it is gone.
+fn stat<T>(pid: i32, value: impl Fn(&Stat<'_>) -> Option<T>) -> Option<T> {
+    value(&Stat::parse(&sys::text(Path::new(&format!("/proc/{pid}/stat")))?)?)
 }
 
 /// Whether the process has given up its memory and its directory already, or is gone.
@@ -401,13 +397,13 @@ pub(crate) fn is_ending(pid: i32) -> bool {
 
 /// Whether the process has a terminal, as the shell has of somebody who looks around; a load has a session without one.
 fn has_terminal(pid: i32) -> bool {
-    stat(pid, TERMINAL).is_some_and(|terminal| terminal != "0")
+    stat(pid, |stat| stat.terminal()).is_some_and(|terminal| terminal != 0)
 }
 
 /// Those that have the mark, but this process and those that it comes from.
 fn running(mark: &Mark) -> Vec<i32> {
     let above: Vec<i32> = std::iter::successors(i32::try_from(std::process::id()).ok(), |pid| {
-        stat(*pid, PARENT)?.parse().ok().filter(|parent| *parent > 0)
+        stat(*pid, |stat| stat.parent())?.try_into().ok().filter(|parent| *parent > 0)
     })
     .collect();
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -423,10 +419,9 @@ pub fn check_place(directory: &Path, user: &User) -> Result<(), LoadError> {
     if user.is_self {
         return Ok(());
     }
-    let place = |source| LoadError::Place { path: directory.to_owned(), source };
-    let resolved = std::fs::canonicalize(directory).map_err(place)?;
+    let resolved = std::fs::canonicalize(directory).map_err(at(directory))?;
     for path in resolved.ancestors() {
-        let found = std::fs::metadata(path).map_err(place)?;
+        let found = std::fs::metadata(path).map_err(at(directory))?;
         let (mode, sticky) = (found.mode(), found.mode() & 0o1000 != 0);
         let others = mode & 0o002 != 0 || mode & 0o020 != 0 && found.gid() != 0;
         if found.uid() != geteuid().as_raw() && found.uid() != 0 || others && !sticky {
@@ -445,9 +440,8 @@ pub fn check_place(directory: &Path, user: &User) -> Result<(), LoadError> {
 /// # Errors
 /// When it cannot be made.
 pub fn make(path: &Path, user: &User) -> Result<(), LoadError> {
-    let place = |source| LoadError::Place { path: path.to_owned(), source };
-    let (parent, name) = Directory::of(path).map_err(place)?;
-    parent.make(&name).map_err(place)?;
+    let (parent, name) = Directory::of(path).map_err(at(path))?;
+    parent.make(&name).map_err(at(path))?;
     user.own(path)
 }
 
@@ -456,7 +450,7 @@ pub fn make(path: &Path, user: &User) -> Result<(), LoadError> {
 /// # Errors
 /// When that is not allowed.
 pub fn let_pass(path: &Path) -> Result<(), LoadError> {
-    own::let_pass(path).map_err(|source| LoadError::Place { path: path.to_owned(), source })
+    own::let_pass(path).map_err(at(path))
 }
 
 /// Takes away what programs have left in the directory `path`, and the directory; already gone is success.
@@ -464,7 +458,7 @@ pub fn let_pass(path: &Path) -> Result<(), LoadError> {
 /// # Errors
 /// When something cannot be removed.
 pub fn remove(path: &Path) -> Result<(), LoadError> {
-    own::remove_tree(path).map_err(|source| LoadError::Place { path: path.to_owned(), source })
+    own::remove_tree(path).map_err(at(path))
 }
 
 /// Gives the directory `from` of a load's own the name `to`.
@@ -472,7 +466,7 @@ pub fn remove(path: &Path) -> Result<(), LoadError> {
 /// # Errors
 /// When it cannot be moved.
 pub fn rename(from: &Path, to: &Path) -> Result<(), LoadError> {
-    own::rename(from, to).map_err(|source| LoadError::Place { path: from.to_owned(), source })
+    own::rename(from, to).map_err(at(from))
 }
 
 /// Writes what of `directory` is not on its device yet, and has the page cache forget its files.
@@ -480,9 +474,8 @@ pub fn rename(from: &Path, to: &Path) -> Result<(), LoadError> {
 /// # Errors
 /// When it cannot be written.
 pub fn settle(directory: &Path) -> Result<(), LoadError> {
-    let place = |source| LoadError::Place { path: directory.to_owned(), source };
-    let opened = read::open(directory).map_err(place)?;
-    rustix::fs::syncfs(&opened).map_err(|errno| place(errno.into()))?;
+    let opened = read::open(directory).map_err(at(directory))?;
+    rustix::fs::syncfs(&opened).map_err(|errno| at(directory)(errno.into()))?;
     forget(directory);
     Ok(())
 }
@@ -511,7 +504,7 @@ mod tests {
         let mark = Mark::of("20261130-110103-816c");
         for own in [
             "/mnt/data/ebbtide-20261130-110103-816c/ebbtide-load/0/run/data",
-            "/run/ebbtide/20261130_110103_816c-1/ebbtide-load/0/run (deleted)",
+            "/run/ebbtide/20261130_110103_816c_1/ebbtide-load/0/run (deleted)",
         ] {
             assert!(mark.is_own(Path::new(own)), "{own}");
         }

@@ -78,7 +78,12 @@ impl Metric {
 
     /// The metric of `workload` that is called `name`; of latencies also without what JSON has before their percentile.
     pub fn called(name: &str, workload: &Workload) -> Option<Metric> {
-        Metric::of(workload).into_iter().find(|metric| metric.name() == name || metric.short() == name)
+        Metric::of(workload).into_iter().find(|metric| metric.is_called(name))
+    }
+
+    /// Whether `name` is its own, or that of its column.
+    pub fn is_called(self, name: &str) -> bool {
+        self.name() == name || self.short() == name
     }
 
     /// The metric that suits `workload`.

@@ -1,8 +1,9 @@
 //! Trials whose load is a program: its data laid out and put back, its command timed, what it printed read, all it left ended.
 
+use crate::kernel::{build_error, other};
 use crate::members;
 use ebbtide_door::read;
-use ebbtide_host::build::{BuildError, Builder};
+use ebbtide_host::build::Builder;
 use ebbtide_host::command::Real;
 use ebbtide_host::load::{self, Load, LoadError, User};
 use ebbtide_host::sys::Sys;
@@ -12,10 +13,10 @@ use ebbtide_model::backend::{
 use ebbtide_model::experiment::{Design, Experiment};
 use ebbtide_model::journal::Journal;
 use ebbtide_model::metric::Figure;
-use ebbtide_model::observe::diskstats;
+use ebbtide_model::observe::{DiskCounters, diskstats};
 use ebbtide_model::per_op::PerOp;
-use ebbtide_model::plan::build::{BuildAction, BuildStep, BuildUndo, LOAD, MOUNTS};
-use ebbtide_model::samples::{Count, CpuUse, Execution, OpSamples, TrialSamples};
+use ebbtide_model::plan::build::{BuildAction, BuildStep, BuildUndo, LOAD, MOUNTS, named_after};
+use ebbtide_model::samples::{Count, CpuUse, DiskUse, Execution, OpSamples, TrialSamples};
 use ebbtide_model::shown::Shown;
 use ebbtide_model::trial::Trial;
 use ebbtide_model::units::{Nanos, UnixTime};
@@ -41,20 +42,9 @@ const LOG_MAX: u64 = 1 << 30;
 const DISKSTATS: &str = "/proc/diskstats";
 const DISKSTATS_MAX: u64 = 16 << 20;
 
-fn other(error: impl std::fmt::Display) -> BackendError {
-    BackendError::Other(error.to_string())
-}
-
 fn failed(error: LoadError) -> BackendError {
     match error {
         LoadError::Stopped => BackendError::Stopped,
-        error => other(error),
-    }
-}
-
-fn not_built(error: BuildError) -> BackendError {
-    match error {
-        BuildError::Stopped => BackendError::Stopped,
         error => other(error),
     }
 }
@@ -112,7 +102,7 @@ impl Laid {
     ) -> Result<Laid> {
         let user = User::find(program.user.as_deref(), program.as_root.as_deref()).map_err(failed)?;
         load::check_place(&site.directory, &user).map_err(failed)?;
-        builder.build(&[site.step()], &control.stop).map_err(not_built)?;
+        builder.build(&[site.step()], &control.stop).map_err(build_error)?;
         let at = site.own().join(trial.workload.to_string());
         let laid = Laid { at, site, program: program.clone(), user, journal };
         // An attempt that failed may have left some.
@@ -281,14 +271,14 @@ impl Laid {
         let ran = self.command(&self.program.command, trial, control);
         control.edges.tell(Edge::Done, trial.seed);
         let ran = ran?;
-        let moved =
-            counted.zip(self.counted()).map(|(before, after)| grown(before, after)).unwrap_or_default();
-        let op = |count| OpSamples { count, ..OpSamples::default() };
+        let moved = counted.zip(self.counted()).and_then(|(before, after)| after.since(&before));
+        let DiskUse { ops, bytes, .. } = moved.map(|moved| moved.to_use()).unwrap_or_default();
+        let op = |ops, bytes| OpSamples { count: Count { ops, bytes }, ..OpSamples::default() };
         let samples = TrialSamples {
             started_unix,
             elapsed: Nanos(u64::try_from(ran.took.as_nanos()).unwrap_or(u64::MAX)),
             interval: Nanos::from_millis(100),
-            array: PerOp { read: op(moved.read), write: op(moved.write) },
+            array: PerOp { read: op(ops.read, bytes.read), write: op(ops.write, bytes.write) },
             members: Vec::new(),
             series: Vec::new(),
             cpu: CpuUse::default(),
@@ -301,13 +291,13 @@ impl Laid {
         Ok((samples, ran.output, logs))
     }
 
-    /// Requests and bytes of the device that the data are on, as the kernel has counted them so far.
-    fn counted(&self) -> Option<PerOp<Count>> {
+    /// The counters of the device that the data are on.
+    fn counted(&self) -> Option<DiskCounters> {
         let device = std::fs::metadata(&self.site.directory).ok()?.dev();
         let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
         let text = read::text(Path::new(DISKSTATS), DISKSTATS_MAX).ok()?;
         let line = diskstats::lines(&text).find(|line| (line.major, line.minor) == (major, minor))?;
-        Some(counted(&line.counters))
+        Some(line.counters)
     }
 
     fn figures(&self, output: &str, before: &BTreeSet<OsString>) -> Result<Vec<(Figure, f64)>> {
@@ -370,11 +360,11 @@ impl Programs {
     /// # Errors
     /// When it cannot be made.
     pub fn own(&mut self, directory: &Path, control: &Control) -> Result<PathBuf> {
-        let own = directory.join(format!("ebbtide-{}", self.run));
+        let own = named_after(directory, &self.run);
         if !own.is_dir() {
             let undo = Some(BuildUndo::RemoveDirectory(own.clone()));
             let step = BuildStep { action: BuildAction::MakeDirectory(own.clone()), undo };
-            self.builder.build(&[step], &control.stop).map_err(not_built)?;
+            self.builder.build(&[step], &control.stop).map_err(build_error)?;
         }
         Ok(own)
     }
@@ -409,7 +399,7 @@ impl Programs {
     /// What is left.
     pub fn finish(&mut self) -> Result<()> {
         self.laid.clear();
-        self.builder.undo_to(0).map_err(not_built)
+        self.builder.undo_to(0).map_err(build_error)
     }
 }
 
@@ -488,17 +478,4 @@ impl<B: Backend> Backend for WithPrograms<B> {
 /// Whether any user may pass through the directory `path`.
 fn is_open(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| found.mode() & 0o001 != 0)
-}
-
-fn counted(counters: &diskstats::DiskCounters) -> PerOp<Count> {
-    let count = |op: diskstats::OpCounters| Count { ops: op.ops, bytes: op.sectors * diskstats::SECTOR };
-    PerOp { read: count(counters.read), write: count(counters.write) }
-}
-
-fn grown(before: PerOp<Count>, after: PerOp<Count>) -> PerOp<Count> {
-    let more = |before: Count, after: Count| Count {
-        ops: after.ops.saturating_sub(before.ops),
-        bytes: after.bytes.saturating_sub(before.bytes),
-    };
-    PerOp { read: more(before.read, after.read), write: more(before.write, after.write) }
 }

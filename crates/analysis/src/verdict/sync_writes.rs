@@ -31,7 +31,7 @@ checks! {
     HELPED: at_least("rate with twice as many at a time, where short runs were made", NO_GAIN, Times, "otherwise it is not each one's own time");
 }
 
-/// What the slowest member's device did for a program's durable writes: medians over the trials.
+/// What the slowest member's device did in a trial for a program's durable writes.
 struct InTurn {
     /// Share of the time in which it flushed, or worked on writes of which no two were there at a time.
     share: f64,

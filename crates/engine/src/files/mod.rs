@@ -24,6 +24,7 @@ use ebbtide_model::backend::{
 };
 use ebbtide_model::experiment::{Design, Experiment, Volume, VolumeSource};
 use ebbtide_model::journal::Journal;
+use ebbtide_model::plan::build::named_after;
 use ebbtide_model::samples::TrialSamples;
 use ebbtide_model::schedule::Trial;
 use ebbtide_model::shown::Shown;
@@ -224,11 +225,8 @@ impl FilesBackend {
     ) -> Result<Inventory, BackendError> {
         let survey = survey(experiment, &self.options)?;
         make_room(files_of(experiment))?;
-        let directories: Vec<PathBuf> = survey
-            .places
-            .iter()
-            .map(|place| place.directory.join(format!("ebbtide-{}", self.options.name)))
-            .collect();
+        let directories: Vec<PathBuf> =
+            survey.places.iter().map(|place| named_after(&place.directory, &self.options.name)).collect();
         // Everything that can be refused comes first, before anything is made.
         self.volumes = experiment.volumes.iter().map(|_| None).collect();
         let existing = existing(experiment, &self.options);

@@ -91,6 +91,11 @@ pub(super) struct Entry<T> {
     pub value: Option<T>,
 }
 
+/// The entries of a table of names; none where there is none, or it is wrong.
+pub(super) fn entries<T>(given: &Given<Named<T>>) -> &[Entry<T>] {
+    valid(given).map_or(&[], |(Named(entries), _)| entries)
+}
+
 /// What stands below the headings of a [`Named`] table.
 pub(super) trait Headed {
     const HEADING: &'static str;

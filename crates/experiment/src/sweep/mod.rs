@@ -23,7 +23,7 @@ use super::error::Mistake;
 use super::members::resolve_names;
 use super::names::choose;
 use super::problems::{Problems, Span};
-use super::read::{At, Choice, Entry, Fraction, FromToml, Given, Named, required, section, valid};
+use super::read::{At, Choice, Entry, Fraction, FromToml, Given, Named, entries, required, section, valid};
 use super::volumes::Volumes;
 use super::workloads::{self, RawWorkload};
 pub use best::{alone, is_sweep};
@@ -268,7 +268,7 @@ impl<'r> Combined<'r> {
         problems: &mut Problems,
     ) -> Option<Sweep> {
         let raw_sweep = self.raw;
-        let written = valid(raw).map_or(&[][..], |(Named(entries), _)| entries);
+        let written = entries(raw);
         let workload = self.workload(workloads, written, problems);
         let indifference =
             within("indifference", &raw_sweep.indifference, answer.indifference, 0.0..=0.5, problems);

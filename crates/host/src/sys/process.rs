@@ -39,6 +39,11 @@ impl<'a> Stat<'a> {
         self.number(4)?.try_into().ok()
     }
 
+    /// Number of its terminal; 0 where it has none.
+    pub fn terminal(&self) -> Option<u64> {
+        self.number(7)
+    }
+
     /// Whether it is the kernel's own.
     pub fn is_kernel(&self) -> Option<bool> {
         Some(self.number(9)? & KERNEL_THREAD != 0)

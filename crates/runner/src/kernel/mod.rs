@@ -93,7 +93,7 @@ fn look_at(build: &Build) -> Observation {
     as_built(&Sys::host(), Path::new(&build.device), build.mountpoint.as_deref())
 }
 
-fn other(error: impl std::fmt::Display) -> BackendError {
+pub(crate) fn other(error: impl std::fmt::Display) -> BackendError {
     BackendError::Other(error.to_string())
 }
 
@@ -102,7 +102,7 @@ fn and_then(error: BackendError, undone: Result<()>) -> BackendError {
     undone.err().map_or(error.clone(), |left| other(format!("{error}; and then: {left}")))
 }
 
-fn build_error(error: BuildError) -> BackendError {
+pub(crate) fn build_error(error: BuildError) -> BackendError {
     match error {
         BuildError::Stopped => BackendError::Stopped,
         error => other(error),

@@ -19,7 +19,7 @@ pub use array::{LASTING_LVM_CONFIG, LVM_CONFIG, MemberFlags};
 pub use error::BuildPlanError;
 pub use geometry::Geometry;
 pub use identity::Identity;
-pub use own::group;
+pub use own::{is_load, named_after};
 
 use crate::experiment::Design;
 use crate::file_id::FileId;

@@ -50,21 +50,23 @@ fn is_mountpoint(path: &Path, tag: &str) -> bool {
         && path.file_name().and_then(|name| name.to_str()).is_some_and(|name| is_of_run(name, tag))
 }
 
-/// The control group of the run called `run` below `above`.
-pub fn group(above: &Path, run: &str) -> PathBuf {
+/// What the run called `run` makes by its own name in `above`: a directory for its files, a control group.
+pub fn named_after(above: &Path, run: &str) -> PathBuf {
     above.join(format!("ebbtide-{run}"))
 }
 
-fn is_group(path: &Path, run: &str) -> bool {
-    path.is_absolute()
+fn is_named_after(path: &Path, run: &str) -> bool {
+    !run.is_empty()
+        && path.is_absolute()
         && path.components().all(|part| !matches!(part, Component::ParentDir))
-        && path.parent().is_some_and(|above| group(above, run) == path)
+        && path.parent().is_some_and(|above| named_after(above, run) == path)
 }
 
-/// Whether it is the directory that the run called `run` makes in one that is there.
-fn is_directory(path: &Path, run: &str) -> bool {
-    let name = format!("ebbtide-{run}");
-    path.is_absolute() && !run.is_empty() && path.file_name().is_some_and(|found| *found == *name)
+/// Whether it is the directory that programs, as the load of the run called `run`, have on what is measured: below a mount point of the run's,
+/// or in the directory that it makes in one that stands.
+pub fn is_load(directory: &Path, run: &str) -> bool {
+    let is_ours = |above: &Path| is_mountpoint(above, &tag(run)) || is_named_after(above, run);
+    directory.file_name().is_some_and(|name| name == LOAD) && directory.parent().is_some_and(is_ours)
 }
 
 impl BuildUndo {
@@ -78,7 +80,7 @@ impl BuildUndo {
             }
             BuildUndo::RestoreQueue { set, .. } => is_device(&set.device),
             BuildUndo::RemoveDirectory(path) => {
-                path == Path::new(MOUNTS) || is_mountpoint(path, &tag) || is_directory(path, run)
+                path == Path::new(MOUNTS) || is_mountpoint(path, &tag) || is_named_after(path, run)
             }
             BuildUndo::StopMd { uuid, members, .. } => {
                 is_md_uuid(uuid) && members.iter().all(|member| is_device(member))
@@ -90,14 +92,9 @@ impl BuildUndo {
             }
             BuildUndo::WipeContent { device, label, .. } => is_device(device) && is_label(label),
             BuildUndo::SwapOff { label, .. } => is_label(label),
-            BuildUndo::RemoveGroup(path) => !tag.is_empty() && is_group(path, run),
+            BuildUndo::RemoveGroup(path) => is_named_after(path, run),
             BuildUndo::Unmount { mountpoint, .. } => is_mountpoint(mountpoint, &tag),
-            BuildUndo::EndLoad { run: of, directory } => {
-                let is_load = directory.file_name().is_some_and(|name| name == LOAD);
-                let above = directory.parent();
-                let is_ours = |above: &Path| is_mountpoint(above, &tag) || is_directory(above, run);
-                of == run && is_load && above.is_some_and(is_ours)
-            }
+            BuildUndo::EndLoad { run: of, directory } => of == run && is_load(directory, run),
             BuildUndo::Unmake(thing) => thing.is_named(),
         }
     }
